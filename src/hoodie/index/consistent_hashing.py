@@ -111,9 +111,7 @@ def keeps_metadata(storage: Storage, timeline: Timeline) -> bool:
 
     One listing; none where the timeline's listing has shown that the folder does not exist.
     """
-    if timeline.layout == 1 and BUCKET_INDEX not in timeline.folders:
-        return False
-    return bool(storage.list(METADATA))
+    return not timeline.lacks_folder(BUCKET_INDEX) and bool(storage.list(METADATA))
 
 
 # --- the ring ---

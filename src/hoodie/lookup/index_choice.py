@@ -13,7 +13,7 @@ from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
 from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, buckets_by_keys
 from hoodie.index.choose import OUTSIDE, bucket_engine, make_index
-from hoodie.index.consistent_hashing import METADATA, keeps_metadata
+from hoodie.index.consistent_hashing import BUCKET_INDEX, METADATA, keeps_metadata
 from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.model.commit import WriteStat
 from hoodie.table.recorded_index import RECORDED
@@ -48,7 +48,7 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
     Raises InvalidOption; TableMismatch and UnsupportedTable when the table's keys are elsewhere than the index looks
     """
     written = newest_files(state)
-    if keeps_metadata(state.storage, state.timeline):
+    if not state.timeline.lacks_folder(BUCKET_INDEX) and keeps_metadata(state.storage, state.timeline):
         chosen = _by_hashing_metadata(state, settings)
         _check(state, chosen.index, written)
         return chosen

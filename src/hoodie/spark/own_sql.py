@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
+from weakref import WeakSet
 
 from pyspark.sql import DataFrame, SparkSession
 
 #: What has a session know the data source `hudi`, while `spark.sql` takes our statements; empty while it does not.
 _prepares: list[Callable[[SparkSession], None]] = []
+_prepared: WeakSet[SparkSession] = WeakSet()
 
 _handed_over = ContextVar("hoodie_handed_over", default=False)
 
@@ -24,6 +26,7 @@ def take_sql(prepare: Callable[[SparkSession], None]) -> None:
     prepare  has a session know the data source, of which entries of its catalog are
     """
     _prepares[:] = [prepare]
+    _prepared.clear()
 
 
 def give_sql_back() -> None:
@@ -36,8 +39,9 @@ def takes_sql() -> bool:
 
 def prepare(session: SparkSession) -> None:
     """Have a session know the data source. Nothing, where `spark.sql` is Spark's."""
-    for make_known in _prepares:
-        make_known(session)
+    if _prepares and session not in _prepared:
+        _prepares[0](session)
+        _prepared.add(session)
 
 
 @contextmanager

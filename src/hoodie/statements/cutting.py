@@ -77,6 +77,10 @@ class Text:
     def words(self, count: int) -> tuple[str, ...]:
         return tuple(self.word(index) for index in range(count))
 
+    def is_about_index(self) -> bool:
+        """Whether a statement makes, drops or refreshes an index."""
+        return self.word(0) in ("CREATE", "DROP", "REFRESH") and self.word(1) == "INDEX"
+
     def find(self, *words: str, start: int = 0) -> int:
         """The place of the first of these keywords outside brackets; -1: there is none."""
         return next((index for index in self.every(*words) if index >= start), -1)

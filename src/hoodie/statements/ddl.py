@@ -39,7 +39,7 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
     """Carry the statement out, if it is about a table of ours; None: it is Spark's."""
     if text.word(0) == "SHOW":  # to sqlglot all that follows is one token
         return _show(session, rest_of(text))
-    if is_about_index(text):
+    if text.is_about_index():
         return _index(session, text)
     match text.words(2):
         case ("CREATE", "TABLE"):
@@ -180,11 +180,6 @@ def _index(session: SparkSession, text: Text) -> DataFrame | None:
         f"{Name(parts, parts[-1])} has no indexes that SQL makes: filters use the statistics of columns in "
         "the files, and hoodie.index.type says how a write finds its keys"
     )
-
-
-def is_about_index(text: Text) -> bool:
-    """Whether a statement makes, drops, shows or refreshes an index."""
-    return text.word(0) in ("CREATE", "DROP", "REFRESH") and text.word(1) == "INDEX"
 
 
 def repair_statement(session: SparkSession, text: Text) -> DataFrame | None:

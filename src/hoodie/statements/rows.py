@@ -25,6 +25,7 @@ from hoodie.spark.table_views import TableView, view_named
 from hoodie.statements.cached_tables import snapshot_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.database_names import databases_of_columns
+from hoodie.statements.functions import PREFIX as FUNCTION_PREFIX
 from hoodie.statements.functions import function_calls, function_rows
 from hoodie.statements.moments import moment_behind
 from hoodie.statements.table_names import table_if_ours
@@ -208,7 +209,7 @@ def _bound(
     spans: list[tuple[int, int, str]] = []
     shown: dict[tuple[str, ...], str] = {}
     whole = Text.of(text)
-    for call in function_calls(whole):
+    for call in function_calls(whole) if FUNCTION_PREFIX in text.lower() else ():
         key = f"hoodie_{len(frames)}"
         frames[key], has_ours = function_rows(session, call), True
         spans.append((call.start, call.stop, f"{{{key}}}"))

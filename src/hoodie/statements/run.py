@@ -27,7 +27,7 @@ from hoodie.statements.cutting import (
     with_whole_comments,
 )
 from hoodie.statements.database_names import without_databases
-from hoodie.statements.ddl import ddl, is_about_index, repair_statement
+from hoodie.statements.ddl import ddl, repair_statement
 from hoodie.statements.describe import describe_from_statement
 from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import Dml, Insert, dml
@@ -133,7 +133,7 @@ def _concerns(session: SparkSession, statement: Text) -> bool:
         statement = rest_of(statement)
         if (word, statement.word(0)) == ("SHOW", "TABLES"):
             return True
-    if is_about_index(statement) and (at := statement.find("ON")) > 0:
+    if statement.is_about_index() and (at := statement.find("ON")) > 0:
         statement = Text.of(f"TABLE {statement.after(at)}")
     if word in _DML and any(view_named(session, parts) for parts in table_names(statement)):
         return True
@@ -161,7 +161,7 @@ def _run(
         return describe_from_statement(session, statement)
     if word in _UPKEEP:
         return repair_statement(session, statement)
-    if is_about_index(statement):
+    if statement.is_about_index():
         return ddl(session, statement)
     if word in COMMANDS and (frame := run_command(session, statement, named)) is not None:
         return frame

@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol, TypeVar
 
 from hoodie.config.compaction import CompactionAfterCommit, CompactionOptions, compaction, inline_compaction
@@ -152,7 +152,7 @@ class Settings:
     @classmethod
     def read(cls, options: Options) -> Settings:
         """Raises InvalidOption on a malformed value, or on two that exclude each other."""
-        return options.memoized(_settings)
+        return options.memoized(_remembered)
 
     @classmethod
     def of(cls, text: Mapping[str, str]) -> Settings:
@@ -194,7 +194,14 @@ class Settings:
         return ReadSettings.read(self.options)
 
 
-def _settings(options: Options) -> Settings:
+def _remembered(options: Options) -> Settings:
+    return _settings(tuple(options.items()))
+
+
+@lru_cache(maxsize=64)
+def _settings(items: tuple[tuple[str, str], ...]) -> Settings:
+    """Calls that stand for themselves, such as statements, come with the same options again and again."""
+    options = Options(dict(items))
     inline_compaction(options)
     hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
     check_sync(hive, meta)

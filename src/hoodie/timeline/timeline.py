@@ -253,6 +253,10 @@ class Timeline(Short):
         """The path of an instant's file, relative to the base path."""
         return f"{self.folder}/{self.names.get(instant) or instant_file_name(instant, self.layout)}"
 
+    def lacks_folder(self, name: str) -> bool:
+        """Whether the listing has shown that a folder does not exist; later layouts have their instants elsewhere."""
+        return self.layout == 1 and name not in self.folders
+
     def completed(self, actions: Iterable[Action] = COMMITS) -> tuple[Instant, ...]:
         """Completed instants, oldest first; by default those that publish rows."""
         return self._chosen(frozenset(actions), True)

@@ -15,9 +15,9 @@ from hoodie.conditional.by_key import ACTIONS
 from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, assignments
 from hoodie.conditional.key_texts import SharedTexts
 from hoodie.conditional.keys import IN_DOUBT
-from hoodie.conditional.shape import TableShape, equated
+from hoodie.conditional.shape import TableShape
 from hoodie.expressions.text import tick
-from hoodie.spark.merge.assign import as_column, condition_holds, equal_after_cast, first_that_holds
+from hoodie.spark.merge.assign import as_column, condition_holds, first_that_holds
 from hoodie.spark.types import to_spark
 
 Values = Mapping[str, Any]
@@ -82,14 +82,6 @@ def _condition(request: MergeRequest, shape: TableShape) -> Column:
         path = ".".join(map(tick, name.split(".")))
         condition = condition & F.expr(f"{tick(request.source_name)}.{path} = {tick(request.target_name)}.{path}")
     return condition
-
-
-def same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
-    """Whether the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not."""
-    source_types = {field.name.lower(): field.dataType for field in request.source.schema}
-    types = {field.name.lower(): field.dataType for field in to_spark(shape.schema)}
-    pairs = [(types.get(table), source_types.get(source)) for table, source in (equated(request, shape) or {}).items()]
-    return all(column is None or value is None or equal_after_cast(column, value) for column, value in pairs)
 
 
 def row_action(request: MergeRequest, keys: Mapping[str, object], shape: TableShape, *, keeps: bool = False) -> Column:

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from hoodie.conditional.by_key import ByKeyPlan, plan_by_key
 from hoodie.conditional.clauses import Act, MergeRequest, When, check_names, with_names_of_one_side
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
-from hoodie.conditional.shape import TableShape, assigned_columns, check_request, joined_schema
+from hoodie.conditional.shape import TableShape, assigned_columns, check_request, equated, joined_schema
 from hoodie.conditional.target import MergeTarget, keeping_columns, run_attempts
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
@@ -32,8 +32,8 @@ from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_frame_columns
-from hoodie.spark.merge.assign import as_column, filter_of, first_that_holds, in_types, one_value
-from hoodie.spark.merge.plan import join_rows, row_action, same_where_equal
+from hoodie.spark.merge.assign import as_column, equal_after_cast, filter_of, first_that_holds, in_types, one_value
+from hoodie.spark.merge.plan import join_rows, row_action
 from hoodie.spark.merge.pruning import pruned_scan
 from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
@@ -126,7 +126,7 @@ def _merge(target: _Target, request: MergeRequest) -> WriteResult:
     request = with_names_of_one_side(request, (*META_COLUMNS, *target.shape.columns))
     with target.phases.time("check"):
         check_request(request, target.shape)
-        plan = plan_by_key(request, target.shape, same_where_equal(request, target.shape))
+        plan = plan_by_key(request, target.shape, _same_where_equal(request, target.shape))
     if plan is not None:
         try:
             with target.phases.time("check"):
@@ -141,6 +141,16 @@ def _merge(target: _Target, request: MergeRequest) -> WriteResult:
         scan = target.scan([*conditions, request.condition], request.target_name)
         rows = _rows_by_join(target, request, scan)
     return _run(target, *rows, made_of=scan.state)
+
+
+def _same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
+    """Whether the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not."""
+    source_types = {field.name.lower(): field.dataType for field in request.source.schema}
+    types = {field.name.lower(): field.dataType for field in to_spark(shape.schema)}
+    pairs = [(types.get(table), source_types.get(source)) for table, source in (equated(request, shape) or {}).items()]
+    return all(
+        column is None or value is None or column == value or equal_after_cast(column, value) for column, value in pairs
+    )
 
 
 class _RowsRefused(Exception):
