@@ -32,6 +32,7 @@ class Committed:
     inflight: AbstractSet[str] = frozenset()
     after: str = ""  # only instants after this one are wanted (exclusive)
     rollbacks: tuple[str, ...] = ()  # paths of completed rollbacks, read where a block is of an instant not known
+    archive: str = ""  # the folder with those that left the timeline
 
     def shows(self, instant: str) -> bool:
         complete = instant in self.completed or instant < self.first_active

@@ -4,8 +4,10 @@ Nothing here is part of a write: the archive is read for `history`, and by the a
 Source: docs/format/table-and-timeline.md 8.
 """
 
+import datetime as dt
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +24,7 @@ from hoodie.formats.timeline.commit_avro import decode_avro_commit
 from hoodie.formats.timeline.services import clean_metadata_of, decode_clean_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
 from hoodie.model.plans import CleanMetadata
 from hoodie.storage.protocol import Storage, join
 from hoodie.timeline.completions import history_files, history_span
@@ -30,6 +32,8 @@ from hoodie.timeline.load import modified
 from hoodie.timeline.timeline import Timeline
 
 _NAME = re.compile(r"\.commits_\.archive\.(\d+)(_\d+-\d+-\d+)?", re.ASCII)
+#: As far apart as an instant, which is in the table's zone, and UTC can be.
+_ZONES = dt.timedelta(days=1)
 _MERGE_PLAN = "mergeArchivePlan"
 
 
@@ -83,6 +87,24 @@ def archived_among(storage: Storage, path: str, instants: Collection[Instant]) -
     if not any(time.encode() in data for time in {instant.requested for instant in instants}):
         return set()
     return {entry.instant for entry in (_entry(record, path) for record in decode_entries(data, path))} & {*instants}
+
+
+def rolled_back_in_archive(storage: Storage, folder: str, instants: Collection[str]) -> frozenset[str]:
+    """Those of the instants that a rollback undid which left the timeline of layout 1.
+
+    Files are read that were written since, and decoded if they have the time of one of them, as text, in their bytes.
+    """
+    undone: set[str] = set()
+    for entry in storage.list(folder):
+        written = dt.datetime.fromtimestamp(entry.mtime / 1000, dt.UTC) + _ZONES
+        if not _NAME.fullmatch(entry.name) or format_time(written) < min(instants):
+            continue
+        with suppress(FileNotFoundError, CorruptFile):  # merged meanwhile, or the doctor says what to do about it
+            data = storage.read(path := join(folder, entry.name))
+            if any(time.encode() in data for time in instants):
+                for record in decode_entries(data, path):
+                    undone.update((record["hoodieRollbackMetadata"] or {}).get("commitsRollback", ()))
+    return frozenset(undone.intersection(instants))
 
 
 def archived_entries(

@@ -15,6 +15,7 @@ import pytest
 
 from hoodie.cli.main import main
 from hoodie.config.options import Options
+from hoodie.config.services import ArchiveOptions
 from hoodie.doctor.examine import Fault, Finding, Severity, examine
 from hoodie.doctor.findings import Mend, Remedy
 from hoodie.doctor.repair import repair
@@ -25,6 +26,7 @@ from hoodie.formats.timeline.services import encode_savepoint
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import SavepointMetadata
 from hoodie.recovery.rollback import rollback
+from hoodie.services.archive import move_to_archive
 from hoodie.services.clean import clean
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
@@ -660,7 +662,14 @@ def test_a_block_of_an_instant_that_the_timeline_rolled_back_is_no_damage():
     assert table.state().timeline.newest_commit == begun
     table.upsert(batch("b1", ts=7))
     assert faults(table) == []
-    for path in [path for path in table.storage.snapshot() if ".rollback" in path]:
+    before, state = table.storage.snapshot(), table.state()
+    with Writers().lock_on(table.storage) as lock:
+        move_to_archive(state, state.timeline.completed({Action.ROLLBACK}), ArchiveOptions(), lock)
+    assert not any(".rollback" in path for path in table.storage.snapshot())
+    assert faults(table) == []  # the archive tells of it
+    for path in [path for path in before if ".rollback" in path or "/archived/" in path]:
+        table.storage.discard(path)
+    for path in [path for path in table.storage.snapshot() if "/archived/" in path]:
         table.storage.delete(path)
     assert faults(table) == [Fault.DAMAGED]
 

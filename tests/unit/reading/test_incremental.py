@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import json
 import time
+import warnings
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie import open_table
+from hoodie import create_table, open_table
 from hoodie.config.options import read_options
 from hoodie.config.read import HolePolicy, IncrementalOptions
 from hoodie.errors import (
@@ -509,3 +511,21 @@ def test_the_changes_of_a_path_are_read_with_columns_filters_and_options(tmp_pat
         open_table(str(tmp_path), options={"hoodie.read.timeline.holes.resolution.polcy": "FAIL"}).changes(
             first
         ).to_arrow()
+
+
+def test_change_data_beside_a_log_that_a_task_left_after_its_write_was_rolled_back(tmp_path: Path) -> None:
+    options = {"hoodie.compact.inline": "false", "hoodie.read.cdc.infer": "true"}
+    table = create_table(tmp_path / "t", record_key="id", table_type=MERGE_ON_READ, options=options)
+    writes = [table.upsert(pa.table({"id": [1], "n": [n]})) for n in (1, 2, 3)]
+    logs = {path: path.read_bytes() for path in tmp_path.rglob(".*.log.*")}
+    table.rollback(writes[-1].instant)
+    for path in tmp_path.rglob(".*.log.*"):  # the timeline alone tells of it
+        path.unlink()
+    for path, content in logs.items():
+        path.write_bytes(content)
+    table.upsert(pa.table({"id": [1], "n": [4]}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = table.changes(writes[0].instant, cdc=True).to_arrow()
+    images = [[json.loads(image)["n"] for image in rows.column(name).to_pylist()] for name in ("before", "after")]
+    assert images == [[1, 2], [2, 4]]

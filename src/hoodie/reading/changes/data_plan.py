@@ -4,7 +4,7 @@ Source: docs/format/cdc.md 4.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -77,7 +77,8 @@ class ChangeReader:
     def _blocks(self, completed: frozenset[str], first: str) -> Committed:
         # A rollback's block counts whenever it was, so the scan goes to the end.
         latest = max(self.instants, default="")
-        return Committed(completed=completed, latest=latest, first_active=first, inflight=self.instants - completed)
+        inflight = self.instants - completed
+        return replace(self.slices.committed, completed=completed, latest=latest, first_active=first, inflight=inflight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage, in_threads, waiting_threads
+from hoodie.timeline.archive import rolled_back_in_archive
 from hoodie.timeline.completions import rolled_back_times
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import PublishedNames
@@ -53,10 +54,11 @@ class PlacedBlock:
         return self.head.header
 
 
-def committed_blocks(timeline: Timeline, as_of: str | None = None) -> Committed:
+def committed_blocks(timeline: Timeline, as_of: str | None = None, archive: str = "") -> Committed:
     """The blocks that a reader sees: of completed instants, and of those before the timeline.
 
-    as_of  only instants up to this one (inclusive); None: now
+    as_of    only instants up to this one (inclusive); None: now
+    archive  the folder of instants that left the timeline
     Blocks of later instants are passed by; Hudi ends its scan at the first one, and so misses a block that a slower
     writer with an earlier instant put behind it. A rollback counts whenever it was: its target was never to be seen.
     From table version 8 on the history knows which older instants were completed, and the view leaves out log files of
@@ -70,6 +72,7 @@ def committed_blocks(timeline: Timeline, as_of: str | None = None) -> Committed:
         first_active=visible.first,
         inflight=frozenset(instants - visible.completed),
         rollbacks=tuple(timeline.path(instant) for instant in timeline.completed({Action.ROLLBACK})),
+        archive=archive,
     )
 
 
@@ -174,7 +177,8 @@ def _unexplained_rests(opened: Sequence[tuple[list[PlacedBlock], DamagedLog | No
 
 
 def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committed) -> list[DamagedLog]:
-    """Blocks of instants that neither the timeline nor a rollback names, be it in the logs or on the timeline."""
+    """Blocks of instants that neither the timeline nor a rollback names, be it in the logs, on the timeline or in the
+    archive: another may be archived before the commits around what it undid."""
     targets = {block.header.target for block in blocks if block.kind is BlockKind.COMMAND}
     unknown = [
         block
@@ -186,6 +190,8 @@ def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committ
         and committed.after < instant <= committed.latest
     ]
     undone = rolled_back_times(storage, committed.rollbacks) if unknown else frozenset()
+    if committed.archive and (times := {block.header.instant for block in unknown} - undone):
+        undone |= rolled_back_in_archive(storage, committed.archive, times)
     return [
         DamagedLog(
             block.path, block.head.offset, f"a block of instant {instant}, which is not on the timeline", instant

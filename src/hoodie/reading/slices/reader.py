@@ -155,7 +155,7 @@ def slice_reader(
         storage=state.storage,
         schema=schema,
         rule=table_rule(state.config.properties, schema, settings.mergers.mergers),
-        committed=committed_blocks(state.timeline, as_of),
+        committed=committed_blocks(state.timeline, as_of, state.config.history_folder),
         options=settings.merging,
         keygen=None if state.config.meta_fields else table_keygen(state),
     )
