@@ -92,20 +92,25 @@ def compaction_command() -> None:
         example="--engine local",
         help="Spark, or threads of this process.",
     ),
+    INSTANT,
     DRY_RUN,
     CONF,
     examples=[
         "hoodie compaction run /data/trips --engine local",
+        "hoodie compaction run /data/trips --engine local --instant 20260131120000000",
         "hoodie compaction run s3://bucket/trips --watch --interval 30 --conf spark.master=spark://host:7077",
     ],
     hoodie=True,
     group=compaction_command,
 )
-def compaction_run_command(call: Call, watch: bool, interval: float, engine: str, conf: tuple[Any, ...]) -> int:
+def compaction_run_command(
+    call: Call, watch: bool, interval: float, engine: str, instant: str | None, conf: tuple[Any, ...]
+) -> int:
     """Run the compactions that are pending.
 
     Oldest first, and those that are planned meanwhile; with --watch for ever. Each is claimed first, so that several
-    compactors share the work. With several tables each look goes through all, in turn.
+    compactors share the work. With several tables each look goes through all, in turn. A plan that a job of Hudi runs
+    is left to it until an hour after its last file, and a line says so; --instant runs one plan, and takes it over.
 
     SIGTERM or SIGINT: the current one is finished, and no other begun; a second signal gives it up, and leaves its plan
     to be run by another process. The exit status is 3 when a plan could not be run.
@@ -113,12 +118,16 @@ def compaction_run_command(call: Call, watch: bool, interval: float, engine: str
     from hoodie.cli.compactor_run import Run, Runs
     from hoodie.cli.compactor_run import run_compactor as compact
 
+    call, named = call.split_instant(instant)
+    if named is not None and watch:
+        raise click.UsageError("--instant runs one plan: leave --watch out")
     if call.dry_run:
         return call.print_each(
             lambda target: Runs((), _pending_plans(target).plans), lambda pending: _text(Plans(pending.plans), 1)
         )
     runs: dict[str, list[Run]] = {}
-    status = compact(call.targets(), engine, dict(conf), interval if watch else None, runs, quiet=call.as_json)
+    looks = interval if watch else None
+    status = compact(call.targets(), engine, dict(conf), looks, runs, instant=named, quiet=call.as_json)
     return call.closing(
         {path: Runs(tuple(path_runs)) for path, path_runs in runs.items()}, Status.FAILED if status else Status.FINE
     )

@@ -16,13 +16,14 @@ from hoodie.cli.calls import Target, explained
 from hoodie.cli.compactor_plans import PlanLine
 from hoodie.cli.output import complain, with_path
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, MissingPackage, PlanInUse
-from hoodie.services.compaction.claim import runs_unclaimed
+from hoodie.model.instant import Instant
+from hoodie.services.compaction.claim import left_running, runs_unclaimed
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
-from hoodie.table.state import load_state
+from hoodie.table.state import TableState, load_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,10 +70,14 @@ Engine = Callable[[], RunTasks | None]
 
 @dataclass(slots=True)
 class Stop:
-    """Whether a signal came. The first one lets the work at hand end, the second one interrupts it."""
+    """Whether a signal came. The first one lets the work at hand end, the second one interrupts it.
+
+    lines  that were printed, of those that are printed once however often a compactor looks
+    """
 
     requested: threading.Event = field(default_factory=threading.Event)
     quiet: bool = False
+    lines: set[str] = field(default_factory=set)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.requested.is_set():
@@ -80,6 +85,11 @@ class Stop:
         self.requested.set()
         if not self.quiet:
             tell(f"{signal.Signals(number).name}: no further compaction is begun")
+
+    def tell_once(self, line: str) -> None:
+        if not self.quiet and line not in self.lines:
+            self.lines.add(line)
+            tell(line)
 
 
 def run_compactor(
@@ -89,6 +99,7 @@ def run_compactor(
     interval: float | None,
     runs: dict[str, list[Run]],
     *,
+    instant: str | None = None,
     quiet: bool = False,
 ) -> int:
     """Run pending compactions.
@@ -97,6 +108,7 @@ def run_compactor(
     conf      Spark settings
     interval  seconds between looks for new plans; None: end when there is none to run
     runs      takes what was done, by the path of the table
+    instant   the one plan that is run, whoever runs it; None: all that nobody runs
     quiet     print nothing but errors
     returns   0; 1 when a plan could not be run, or the work was interrupted
     Raises    TableNotFound and other errors of the one table, when the first look fails; one of several is passed over
@@ -110,7 +122,7 @@ def run_compactor(
         start = _threads if engine == "local" else spark.tasks
 
         def look() -> bool:
-            failed = [_look_at(target, start, stop, runs[target.path], len(targets) > 1) for target in targets]
+            failed = [_look_at(target, start, stop, runs[target.path], len(targets) > 1, instant) for target in targets]
             return any(failed)
 
         try:
@@ -133,12 +145,12 @@ def watch(look: Callable[[], bool], interval: float | None, stop: Stop) -> int:
             return 0
 
 
-def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run], several: bool) -> bool:
+def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run], several: bool, instant: str | None) -> bool:
     """Run the plans of a table; whether that failed, as it does where there is no table."""
     try:
         with typed_errors():
             storage = target.storage
-        return run_all(storage, target.settings, engine, stop, runs, target.path if several else "")
+        return run_all(storage, target.settings, engine, stop, runs, target.path if several else "", instant)
     except HoodieError as error:
         runs.append(Run.failed("", error))
         complain(with_path(target.path, runs[-1].problem))
@@ -146,12 +158,19 @@ def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run], severa
 
 
 def run_all(
-    storage: Storage, settings: Settings, engine: Engine, stop: Stop, runs: list[Run] | None = None, label: str = ""
+    storage: Storage,
+    settings: Settings,
+    engine: Engine,
+    stop: Stop,
+    runs: list[Run] | None = None,
+    label: str = "",
+    named: str | None = None,
 ) -> bool:
     """Run the plans that there are, and those that come meanwhile, each once. Whether one of them failed.
 
     runs   takes what was done
     label  the table's path before each line; "": it is the only table
+    named  the one plan that is run; None: all but those that a process runs which claims nothing
     """
     ended_runs = [] if runs is None else runs
     tried: set[str] = set()
@@ -161,15 +180,18 @@ def run_all(
         try:
             with typed_errors():
                 state = load_state(storage)
-                plans = (i.requested for i in state.timeline.pending_compactions if i.requested not in tried)
-                instant = next((plan for plan in plans if not runs_unclaimed(state, plan)), "")
+                plans = [plan for plan in state.timeline.pending_compactions if plan.requested not in tried]
+                if named is None:
+                    instant = next((plan.requested for plan in plans if not _left(state, plan, stop, label)), "")
+                elif not tried:
+                    instant = named
             if not instant:
                 break
             tried.add(instant)
             result = compact(storage, settings, instant, engine())
-        except (PlanInUse, InstantNotFound):  # another compactor runs it, or has run it
-            continue
         except HoodieError as error:
+            if named is None and isinstance(error, (PlanInUse, InstantNotFound)):
+                continue  # another compactor runs it, or has run it
             failed = True
             ended_runs.append(Run.failed(instant, error))
             problem = ended_runs[-1].problem
@@ -185,6 +207,15 @@ def run_all(
                 tell(with_path(label, line) if label else line)
         del ended_runs[:-_KEPT]
     return failed
+
+
+def _left(state: TableState, plan: Instant, stop: Stop, label: str) -> bool:
+    """Whether a plan is left alone, as a process runs it that claims nothing; a line says so once."""
+    if not runs_unclaimed(state, plan):
+        return False
+    line = left_running(plan, f"--instant {plan.requested}")
+    stop.tell_once(with_path(label, line) if label else line)
+    return True
 
 
 def tell(line: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import hoodie
 from hoodie.cli.compactor import Plans, _text, plan_lines
 from hoodie.cli.compactor_run import Stop, _handle, run_all, watch
 from hoodie.cli.main import main
@@ -17,13 +18,14 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionOperation, CompactionPlan
-from hoodie.services.compaction.claim import claimed
+from hoodie.services.compaction.claim import claimed, runs_unclaimed
 from hoodie.services.compaction.job import CompactionJob
 from hoodie.services.compaction.run import run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
+from hoodie.testing.storage import CountingStorage
 from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
 
 ONE_SLICE = "hoodie.compaction.target.io=0"
@@ -164,6 +166,40 @@ def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
         assert pending(path) == [instant]
     assert main(["compactor", "run", path, "--engine", "local"]) == 0
     assert pending(path) == []
+
+
+def test_a_plan_that_a_job_of_hudi_runs_is_left_with_a_line_until_it_is_named(
+    path: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    storage, run = LocalStorage(path), ["compaction", "run", path, "--engine", "local"]
+    instant = schedule(storage)
+    storage.create_new(f".hoodie/{instant}.compaction.inflight", b"")
+    assert main(run) == 0
+    line = f"compaction {instant} is left to a job of Hudi"
+    assert out_of(capsys)[0].startswith(line)
+    stop = Stop()
+    for _ in range(3):  # looks of one that watches
+        run_all(storage, Settings.of({}), lambda: None, stop)
+    assert len(out_of(capsys)) == 1
+    assert hoodie.open_table(path).compact() is None
+    (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert line in said
+    assert f"compact('{instant}')" in said
+    assert pending(path) == [instant]
+    assert main([*run, "--instant", "20200101000000000"]) == 3
+    assert "20200101000000000" in capsys.readouterr().err
+    assert main([*run, "--instant", instant]) == 0
+    assert pending(path) == []
+    assert main([*run, "--watch", "--instant", instant]) == 2
+
+
+def test_whether_hudi_runs_a_plan_that_is_only_requested_costs_no_listing(path: str) -> None:
+    schedule(LocalStorage(path))
+    storage = CountingStorage(LocalStorage(path))
+    state = load_state(storage)
+    storage.calls.clear()
+    assert not any(runs_unclaimed(state, plan) for plan in state.timeline.pending_compactions)
+    assert not storage.calls
 
 
 def test_a_watching_compactor_runs_what_is_planned_meanwhile(path: str) -> None:

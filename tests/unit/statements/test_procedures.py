@@ -148,6 +148,14 @@ def test_the_metadata_table_is_built_shown_and_removed(trips: Path) -> None:
         answer("create_metadata_table('trips')", trips)
 
 
+def test_a_compaction_that_a_job_of_hudi_runs_is_taken_over_only_by_its_time(trips: Path) -> None:
+    (plan,) = (row for row in answer("show_compaction('trips')", trips) if row["state"] == "REQUESTED")
+    (trips / ".hoodie" / f"{plan['timestamp']}.compaction.inflight").touch()
+    assert answer("run_compaction(op => 'run', table => 'trips')", trips) == [{**plan, "state": "INFLIGHT"}]
+    named = f"run_compaction(op => 'run', table => 'trips', timestamp => {plan['timestamp']})"
+    assert answer(named, trips) == [{**plan, "state": "COMPLETED"}]
+
+
 def test_a_file_that_is_no_parquet_is_named(trips: Path) -> None:
     (trips / "city=oslo" / "half.parquet").write_bytes(b"PAR1 and no more")
     assert answer(f"show_invalid_parquet(path => '{trips}')", trips) == [

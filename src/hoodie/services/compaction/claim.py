@@ -16,7 +16,7 @@ from hoodie.config.locks import LockProvider
 from hoodie.errors import PlanInUse
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS, StorageClock
-from hoodie.model.instant import Action, Instant, State
+from hoodie.model.instant import Instant, State
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
@@ -30,15 +30,24 @@ _QUIET = 3600.0
 _IN_ZOOKEEPER = frozenset({LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLICIT})
 
 
-def runs_unclaimed(state: TableState, instant: str) -> bool:
+def runs_unclaimed(state: TableState, plan: Instant) -> bool:
     """Whether a process that claims nothing runs a plan, as far as its files tell: it wrote one within the hour."""
-    storage, path = state.storage, state.layout.path(Instant(instant, Action.COMPACTION, State.INFLIGHT))
-    folder, name = split(path)
-    begun = [entry for entry in storage.list(folder) if entry.name == name and entry.mtime]
-    if not begun or any(entry.name.startswith(f"compaction-{instant}.") for entry in storage.list(LOCKS)):
+    if plan.state is not State.INFLIGHT:
         return False
-    markers = (entry for entries in storage.list_tree(marker_folder(instant)).values() for entry in entries)
+    storage, (folder, name) = state.storage, split(state.timeline.path(plan))
+    begun = [entry for entry in storage.list(folder) if entry.name == name and entry.mtime]
+    if not begun or any(entry.name.startswith(f"compaction-{plan.requested}.") for entry in storage.list(LOCKS)):
+        return False
+    markers = (entry for entries in storage.list_tree(marker_folder(plan.requested)).values() for entry in entries)
     return StorageClock(storage).age(max([*begun, *markers], key=attrgetter("mtime")), _QUIET) < _QUIET
+
+
+def left_running(plan: Instant, call: str) -> str:
+    """Why a plan is left alone that `runs_unclaimed`. call: what takes it over"""
+    return (
+        f"compaction {plan.requested} is left to a job of Hudi, which wrote files of it within the last hour. "
+        f"If that job is dead {call} takes it over at once"
+    )
 
 
 @contextmanager

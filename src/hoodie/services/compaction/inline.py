@@ -48,17 +48,14 @@ def compact_inline(
     how, due = settings.compacts_after_commit(state.config), settings.compaction_of(state.config)
     if not (how.run or how.schedule) or not (how.explicit or _is_due(state, due)):
         return False
-    compacted = False
-    pending = bool(state.timeline.pending_compactions)
+    compacted, pending = False, state.timeline.pending_compactions
     if how.run:
-        for plan in state.timeline.pending_compactions:  # of a writer that died, or whose compaction failed
+        for plan in pending:  # of a writer that died, or whose compaction failed
             with suppress(PlanInUse, InstantNotFound):  # another process runs it, or has run it
-                if not runs_unclaimed(state, plan.requested):
+                if not runs_unclaimed(state, plan):
                     compact(storage, settings, plan.requested, run)
                     compacted = True
-        pending = False
-    further = due.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
-    if how.schedule and pending and not further:
+    elif pending and due.trigger is not Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:
         return False
     try:
         instant = schedule_compaction(storage, settings)

@@ -21,7 +21,7 @@ from hoodie.locks import Lock
 from hoodie.model.commit import WriteStat
 from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.reading.slices.reader import SliceMerge, slice_threads
-from hoodie.services.compaction.claim import claimed
+from hoodie.services.compaction.claim import claimed, left_running, runs_unclaimed
 from hoodie.services.compaction.job import (
     Compaction,
     CompactionJob,
@@ -53,7 +53,7 @@ def compact(
     The plan is claimed first: only one process runs it. A claim ends with its holder, or expires so many seconds
     after its holder died (`hoodie.write.lock.storage.validity.timeout.secs`, or ZooKeeper's session timeout).
 
-    instant  None: the oldest pending one that is not running
+    instant  None: the oldest pending one that is not running, be it here or, as far as its files tell, by Hudi
     run      None: threads of this process
     returns  None when no instant was given and there is none to run
     Raises   InstantNotFound; InvalidPlan when files of the plan are missing; PlanInUse when another process runs it;
@@ -76,6 +76,9 @@ def _compact(
         with claimed(storage, settings, instant) as claim:
             return _carry_out(state, settings, instant, run, claim, phases)
     for pending in state.timeline.pending_compactions:
+        if runs_unclaimed(state, pending):
+            _log.warning("%s: %s", state.config.name, left_running(pending, f"compact({pending.requested!r})"))
+            continue
         with suppress(PlanInUse), claimed(storage, settings, pending.requested) as claim:
             if is_pending_plan(storage, pending, state.layout):
                 return _carry_out(state, settings, pending.requested, run, claim, phases)

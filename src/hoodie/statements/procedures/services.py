@@ -8,6 +8,7 @@ from typing import Any
 from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import CleanMetadata, ClusteringPlan
+from hoodie.services.compaction.claim import runs_unclaimed
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.table.state import load_state
@@ -74,7 +75,12 @@ def run_compaction(called: Called) -> Rows:
     pending = {row[0]: row[1] for row in _pending_plans(called)}
     if called.get("timestamp"):
         named = [str(called.get("timestamp"))]
-    rows = []
+    state = load_state(called.state.storage)
+    plans = () if named or planned else state.timeline.pending_compactions
+    # Those that a job of Hudi runs: named, they are taken over.
+    rows: list[tuple[Any, ...]] = [
+        (plan.requested, pending.pop(plan.requested), plan.state.name) for plan in plans if runs_unclaimed(state, plan)
+    ]
     for instant in named or ([planned] if planned else sorted(pending)):
         compaction = called.table.compact(instant, options=options)
         if compaction is not None:
