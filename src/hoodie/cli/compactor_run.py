@@ -108,7 +108,7 @@ def run_compactor(
     conf      Spark settings
     interval  seconds between looks for new plans; None: end when there is none to run
     runs      takes what was done, by the path of the table
-    instant   the one plan that is run, whoever runs it; None: all that nobody runs
+    instant   the one plan that is run, be it by another now; None: all that nobody runs
     quiet     print nothing but errors
     returns   0; 1 when a plan could not be run, or the work was interrupted
     Raises    TableNotFound and other errors of the one table, when the first look fails; one of several is passed over
