@@ -7,7 +7,7 @@ newest archive file shows what need not be written again. Source: docs/format/ta
 
 import datetime as dt
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -24,7 +24,7 @@ from hoodie.formats.timeline.services import CLEAN_METADATA, CLEAN_PLAN, ROLLBAC
 from hoodie.locks import Lock
 from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.files import FileGroupId
+from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
 from hoodie.plan.archive import Cleaning, archiving_is_due, following, instants_to_archive
 from hoodie.plan.clean import earliest_retained
@@ -35,9 +35,9 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_among, archived_commits
 from hoodie.timeline.history import HistoryEntry, add_to_history
-from hoodie.timeline.load import clustering_inputs, read_commit
+from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Clock, comparable_action, new_time, parse_name, utc_now
-from hoodie.view.load import data_files, list_partitions
+from hoodie.view.load import data_files, list_partitions, replaced_by
 from hoodie.view.published import all_published, find_missing, snapshot_files
 
 _log = logging.getLogger("hoodie.services")
@@ -225,20 +225,18 @@ def _batch_bound(state: TableState, chosen: Iterable[Instant]) -> str:
 def replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
     """The oldest of the chosen whose replaced file groups still have files: without it they would be read again; or
     whose file is empty, where no plan says what it replaced."""
+
+    def files_of(partitions: Collection[str]) -> list[BaseFile | LogFile]:
+        return data_files(list_partitions(state.storage, partitions))
+
     for instant in chosen:
         if instant.action is not Action.REPLACE_COMMIT:
             continue
-        time, replaced = instant.requested, read_commit(state.storage, state.timeline, instant).replaced
-        groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-        if state.timeline.stamps.get(instant, (1, 0))[0] == 0:
-            planned = clustering_inputs(state.storage, state.timeline, time)
-            if planned is None:
-                return time
-            groups |= planned
-        files = data_files(list_partitions(state.storage, {group.partition for group in groups}))
-        written = {file.group for file in files if file.base_instant == time}
-        if any(file.group in groups - written for file in files):
-            return time
+        commit = replaced_by(state.storage, state.timeline, instant, files_of)
+        if commit is None or any(
+            file.group.file_id in commit.replaced.get(file.group.partition, ()) for file in files_of(commit.replaced)
+        ):
+            return instant.requested
     return ""
 
 

@@ -176,32 +176,43 @@ def load_view(
     return replace(view, unmarked=unmarked) if unmarked else view
 
 
-def _replacement(
-    storage: Storage, timeline: Timeline, instant: Instant, files: Iterable[BaseFile | LogFile]
-) -> CommitMetadata:
-    """What a completed replace commit says; of one whose file is empty, which file groups it replaced: those of a
-    clustering's plan but the ones that it kept, or none where no file is older.
+def replaced_by(
+    storage: Storage,
+    timeline: Timeline,
+    instant: Instant,
+    files_of: Callable[[Collection[str]], Iterable[BaseFile | LogFile]],
+) -> CommitMetadata | None:
+    """What a completed replace commit says; where its file is empty, with the file groups that it replaced: those of a
+    clustering's plan but the ones that it kept. None: nothing says what it replaced.
 
-    Raises CorruptFile where nothing says it: their rows would be read beside the new ones
+    files_of  the files of some partitions
     """
     commit = read_commit(storage, timeline, instant)
     if timeline.stamps.get(instant, (1, 0))[0]:
         return commit
-    time, visible = instant.requested, timeline.visible()
-    groups = clustering_inputs(storage, timeline, time)
-    if groups is None:
-        older = (f.path for f in files if f.base_instant < time and visible.committed(f.base_instant))
-        if (path := min(older, default=None)) is not None:
-            problem = (
-                f"it is empty, so nothing says whether it replaced {path} and others, whose rows would count twice"
-            )
-            advice = "Restore it from a copy of the table, or roll it back: `hoodie check` says how"
-            raise CorruptFile(timeline.path(instant), problem, advice=f"{advice}.")
+    time = instant.requested
+    if (groups := clustering_inputs(storage, timeline, time)) is None:
+        return None
+    partitions = {group.partition for group in groups}
+    replaced = groups.difference(file.group for file in files_of(partitions) if file.base_instant == time)
+    ids = {name: tuple(group.file_id for group in replaced if group.partition == name) for name in partitions}
+    return replace(commit, replaced=ids)
+
+
+def _replacement(
+    storage: Storage, timeline: Timeline, instant: Instant, files: Iterable[BaseFile | LogFile]
+) -> CommitMetadata:
+    """Raises CorruptFile where nothing says what it replaced and a file is older: rows would be read beside the new"""
+    commit = replaced_by(storage, timeline, instant, lambda partitions: files)
+    if commit is not None:
         return commit
-    replaced: dict[str, tuple[str, ...]] = {}
-    for group in groups.difference(file.group for file in files if file.base_instant == time):
-        replaced[group.partition] = (*replaced.get(group.partition, ()), group.file_id)
-    return replace(commit, replaced=replaced)
+    visible = timeline.visible()
+    older = (f.path for f in files if f.base_instant < instant.requested and visible.committed(f.base_instant))
+    if (path := min(older, default=None)) is not None:
+        problem = f"it is empty, so nothing says whether it replaced {path} and others, whose rows would count twice"
+        advice = "Restore it from a copy of the table, or roll it back: `hoodie check` says how"
+        raise CorruptFile(timeline.path(instant), problem, advice=f"{advice}.")
+    return read_commit(storage, timeline, instant)
 
 
 def require_rows(storage: Storage, config: TableConfig) -> None:
