@@ -43,7 +43,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.load import COMMITS
+from hoodie.timeline.load import COMMITS, Memory
 from hoodie.view import published
 from hoodie.view.load import load_view
 from support.nightly import by_day, scaled
@@ -459,6 +459,18 @@ def test_an_emptied_log_has_all_commits_looked_at_that_may_have_written_it(tmp_p
         pytest.warns(DamagedLog, match=r"the file is empty, but had \d+ bytes"),
         pytest.raises(CorruptFile, match="it has 0 bytes"),
     ):
+        table.snapshot()
+
+
+def test_an_emptied_log_is_told_of_where_more_commits_may_have_written_it_than_are_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "FRESH_COMMITS", 1)
+    monkeypatch.setattr("hoodie.timeline.load.COMMITS", Memory(0))
+    table = made("MERGE_ON_READ", storage=LocalStorage(tmp_path))
+    log = newest(table)
+    table.upsert(batch(3, b="rome"))
+    table.storage.write(log, b"")
+    forget()
+    with pytest.warns(DamagedLog, match=r"the file is empty, but had \d+ bytes"):
         table.snapshot()
 
 
