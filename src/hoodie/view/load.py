@@ -324,7 +324,7 @@ def _warn_of_emptied_logs(storage: Storage, timeline: Timeline, logs: Collection
     """A writer that died may leave an empty log file, so the commits are checked for rows in it.
 
     Reads are refused then, as for any log that is shorter than published. They look at the newest commits and those
-    that are remembered: where others are too many, the warning is all that tells of it.
+    that are remembered: where others are too many, the warning is all that shows it.
     """
     empty, first = {log.path for log in logs}, min(log.base_instant for log in logs)
     later = [instant for instant in timeline.completed({Action.DELTA_COMMIT}) if instant.requested >= first]
