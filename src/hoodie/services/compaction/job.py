@@ -3,6 +3,7 @@
 Source: docs/format/table-services.md 5.
 """
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from hoodie.commit.lost import refuse_lost
 from hoodie.errors import CorruptFile, InvalidPlan
 from hoodie.formats.avro.schema import to_avro
+from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
@@ -18,14 +20,23 @@ from hoodie.plan.compaction import problems
 from hoodie.reading.slices.log_scanner import find_blocks
 from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.schema.schema import with_meta_fields
-from hoodie.services.compaction.schedule import PlanFiles, compactable_state, find_compaction, look_up, take_back_plan
-from hoodie.storage.protocol import Storage
+from hoodie.services.compaction.schedule import (
+    PlanFiles,
+    compactable_state,
+    find_compaction,
+    look_up,
+    mended,
+    take_back_plan,
+)
+from hoodie.storage.protocol import Storage, rewrite
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import TimelineLayout
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.tasks.base_file import WriteSpec
+
+_log = logging.getLogger("hoodie.services")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +101,14 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
     _require_files(state, plan_files)
     schema, local_times = with_meta_fields(plan_files.schema), state.layout.version.local_times
     reader = slice_reader(state, schema, settings=settings.reading)
-    _require_all_logs(reader, plan_files)
+    late = _late_logs(reader, plan_files)
+    if late:
+        plan_files = mended(plan_files, settings.sizing.max_size)
     logs = _published_logs(state, plan_files)
     requested = take_back_plan(storage, pending, plan_files.leftovers, layout=state.layout)
+    if late:
+        _log.info("%s: the plan takes in logs of a writer that did not see it: %s", state.config.name, ", ".join(late))
+        rewrite(storage, state.layout.path(requested), encode_compaction_plan(plan_files.plan))
     begun = to_inflight(storage, requested, layout=state.layout)
     spec = WriteSpec(
         storage=storage,
@@ -125,14 +141,15 @@ def _require_files(state: TableState, plan_files: PlanFiles) -> None:
         )
 
 
-def _require_all_logs(reader: SliceReader, plan_files: PlanFiles) -> None:
-    """Rows in logs that the plan does not name would be lost: readers ignore them after the compaction."""
-    for operation in plan_files.operations:
-        if operation.unknown and find_blocks(reader.storage, operation.unknown, reader.committed)[0]:
-            raise InvalidPlan(
-                f"{', '.join(log.path for log in operation.unknown)}: committed rows that the compaction plan does not "
-                "have, of a writer that began before it was made. Unschedule it and plan again."
-            )
+def _late_logs(reader: SliceReader, plan_files: PlanFiles) -> list[str]:
+    """Paths of logs with committed rows that the plan does not name: of a writer that did not see it. Readers pass over
+    them after the compaction, so the plan takes them in."""
+    return [
+        log.path
+        for operation in plan_files.operations
+        if operation.unknown and find_blocks(reader.storage, operation.unknown, reader.committed)[0]
+        for log in operation.unknown
+    ]
 
 
 def _published_logs(state: TableState, plan_files: PlanFiles) -> dict[str, list[tuple[int, int]]]:

@@ -20,7 +20,7 @@ from hoodie.errors import CorruptFile, InstantNotFound, InvalidPlan, MissingFile
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State, parse_time
-from hoodie.model.plans import CompactionOperation, CompactionPlan
+from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import (
     OperationFiles,
     candidates,
@@ -319,16 +319,9 @@ def repair_compaction(storage: Storage, settings: Settings, instant: str) -> lis
             )
         lines = list(_changes(plan_files.operations))
         if lines:
-            size = settings.sizing.max_size
-            operations = tuple(
-                [
-                    _mended_operation(*pair, size)
-                    for pair in zip(plan_files.plan.operations, plan_files.operations, strict=True)
-                ]
-            )
-            plan = replace(plan_files.plan, operations=operations)
             layout = load_state(storage).layout
             requested = take_back_plan(storage, pending, plan_files.leftovers, layout=layout)
+            plan = mended(plan_files, settings.sizing.max_size).plan
             rewrite(storage, layout.path(requested), encode_compaction_plan(plan))
         return lines
 
@@ -362,8 +355,18 @@ def _changes(operations: Iterable[OperationFiles]) -> Iterator[str]:
         yield from (f"{where}: {log.name} is added" for log in operation.unknown)
 
 
-def _mended_operation(operation: CompactionOperation, files: OperationFiles, max_file_size: int) -> CompactionOperation:
+def mended(plan_files: PlanFiles, max_file_size: int) -> PlanFiles:
+    """A plan that names the logs that there are: with those that it does not name, without those that are missing."""
+    files = tuple(_with_all_logs(files) for files in plan_files.operations)
+    operations = tuple(
+        operation if old is new else operation_of(new.slice, max_file_size)
+        for operation, old, new in zip(plan_files.plan.operations, plan_files.operations, files, strict=True)
+    )
+    return replace(plan_files, plan=replace(plan_files.plan, operations=operations), operations=files)
+
+
+def _with_all_logs(files: OperationFiles) -> OperationFiles:
     if not (files.missing or files.unknown):
-        return operation
+        return files
     logs = tuple(sorted((*files.slice.logs, *files.unknown), key=lambda log: log.order))
-    return operation_of(replace(files.slice, logs=logs), max_file_size)
+    return replace(files, slice=replace(files.slice, logs=logs), missing=(), unknown=())

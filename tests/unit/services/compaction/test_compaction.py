@@ -42,6 +42,7 @@ from hoodie.services.compaction.run import compact, run_on_driver, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction, unschedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
+from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
@@ -684,10 +685,36 @@ def test_committed_rows_that_the_plan_does_not_know_of_are_not_lost(storage: Mem
     late = log.replace(".log.1_", ".log.2_")
     storage.write(late, storage.read(log))
     assert validate_compaction(storage, instant)[0].endswith(f"{split(late)[1]} is in the slice, but not in the plan")
-    with pytest.raises(InvalidPlan, match="committed rows that the compaction plan does not have"):
-        compact(storage, Settings.of({}), instant)
-    storage.write(late, encode_block(rollback_block("20240101000000001", "20240101000000000")))
-    assert compact(storage, Settings.of({}), instant) is not None  # nothing in it counts
+    dead = storage.copy()
+    assert compact(storage, Settings.of({}), instant) is not None
+    assert notes(storage) == AFTER_SECOND
+    (compacted,) = load_state(storage).timeline.completed({Action.COMMIT})
+    stats = read_commit(storage, load_state(storage).timeline, compacted).all_stats
+    assert [stat.log_files_compacted for stat in stats if stat.partition == "rome"] == [2]
+    plan = read_compaction_plan(storage, load_state(storage).timeline, replace(compacted, action=Action.COMPACTION))
+    assert split(late)[1] in {name for operation in plan.operations for name in operation.log_files}
+    planned = dead.read(f".hoodie/{instant}.compaction.requested")
+    dead.write(late, encode_block(rollback_block("20240101000000001", "20240101000000000")))
+    assert compact(dead, Settings.of({}), instant) is not None  # nothing in it counts
+    assert dead.read(f".hoodie/{instant}.compaction.requested") == planned
+
+
+class WrittenWhilePlanning(WrappedStorage):
+    """Another process writes between the listing that a plan is made of and the plan."""
+
+    def create_new(self, path: str, data: bytes) -> None:
+        if path.endswith(".compaction.requested"):
+            opened(self.inner).upsert(batch(LATER))
+        super().create_new(path, data)
+
+
+def test_rows_that_were_written_while_the_plan_was_made_are_compacted(storage: MemoryStorage) -> None:
+    """By two writers without a lock."""
+    schedule(WrittenWhilePlanning(storage))
+    assert notes(storage) == AFTER_LATER
+    opened(storage).upsert(batch({"a": ("oslo", 4, "last")}))
+    assert compact(storage, Settings.of({})) is not None
+    assert notes(storage) == {**AFTER_LATER, "a": "last"}
 
 
 # --- withdrawing ---
