@@ -14,6 +14,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from hoodie.commit.lost import refuse_lost
 from hoodie.display.progress import progress
 from hoodie.errors import DamagedLog, HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
@@ -77,6 +78,7 @@ def _compact(
             return _carry_out(state, settings, instant, run, claim, phases)
     for pending in state.timeline.pending_compactions:
         if runs_unclaimed(state, pending):
+            refuse_lost(state, pending)
             _log.warning("%s: %s", state.config.name, left_running(pending, f"compact({pending.requested!r})"))
             continue
         with suppress(PlanInUse), claimed(storage, settings, pending.requested) as claim:
