@@ -11,6 +11,7 @@ from hoodie.model.files import LogFile
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, join
 from hoodie.timeline.load import clustering_inputs
+from hoodie.view.load import older_file
 
 _COPY = "restore it from a copy of the table"
 COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
@@ -79,10 +80,11 @@ def _commit(scene: Scene, instant: Instant, fault: Fault) -> str:
         return f"Roll it back, with `hoodie rollback TABLE {time}`, which finds by listing what it wrote, or {_COPY}"
     savepoints = [saved.requested for saved in scene.timeline.completed({Action.SAVEPOINT}) if saved.requested < time]
     restore = f", or `hoodie restore TABLE {savepoints[-1]}` goes back to a savepoint" if savepoints else ""
-    # What a replace commit replaced only its file says, and the plan of a clustering.
+    # What a replace commit replaced only its file says, and the plan of a clustering: nothing, where none is older.
     can_stay = fault is Fault.EMPTY and (
         instant.action is not Action.REPLACE_COMMIT
         or clustering_inputs(scene.storage, scene.timeline, time) is not None
+        or not older_file(scene.timeline, instant, scene.files)
     )
     stay = "leave it: its rows are read, and it is archived in its time; or " if can_stay else ""
     return (

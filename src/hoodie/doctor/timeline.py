@@ -340,7 +340,7 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
             fault = Fault.HOLLOW if hollow else Fault.STALE
             problem = f"a {instant.action} began and did not end" + (", and later ones did" if hollow else "")
             if hollow:
-                problem += ": incremental readers stop before it, or miss it"
+                problem += ": incremental readers stop before it, or miss it, and archiving stops there"
             advice = "If its writer is dead, the next write rolls it back; --repair does so now"
             yield Finding(Severity.WARNING, fault, path, problem, advice, Remedy(Mend.ROLL_BACK, instant.requested))
         elif instant.action is Action.ROLLBACK:

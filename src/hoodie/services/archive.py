@@ -37,7 +37,7 @@ from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, 
 from hoodie.timeline.history import HistoryEntry, add_to_history
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Clock, comparable_action, new_time, parse_name, utc_now
-from hoodie.view.load import data_files, list_partitions, replaced_by
+from hoodie.view.load import data_files, list_partitions, older_file, replaced_by
 from hoodie.view.published import all_published, find_missing, snapshot_files
 
 _log = logging.getLogger("hoodie.services")
@@ -224,18 +224,21 @@ def _batch_bound(state: TableState, chosen: Iterable[Instant]) -> str:
 
 def replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
     """The oldest of the chosen whose replaced file groups still have files: without it they would be read again; or
-    whose file is empty, where no plan says what it replaced."""
+    whose file is empty, where no plan says what it replaced, and older files are there."""
 
-    def files_of(partitions: Collection[str]) -> list[BaseFile | LogFile]:
+    def files_of(partitions: Collection[str] | None) -> list[BaseFile | LogFile]:
         return data_files(list_partitions(state.storage, partitions))
 
     for instant in chosen:
         if instant.action is not Action.REPLACE_COMMIT:
             continue
         commit = replaced_by(state.storage, state.timeline, instant, files_of)
-        if commit is None or any(
-            file.group.file_id in commit.replaced.get(file.group.partition, ()) for file in files_of(commit.replaced)
-        ):
+        if commit is None:
+            remains = bool(older_file(state.timeline, instant, files_of(None)))
+        else:
+            replaced = commit.replaced
+            remains = any(file.group.file_id in replaced.get(file.group.partition, ()) for file in files_of(replaced))
+        if remains:
             return instant.requested
     return ""
 

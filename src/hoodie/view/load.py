@@ -199,6 +199,13 @@ def replaced_by(
     return replace(commit, replaced=ids)
 
 
+def older_file(timeline: Timeline, instant: Instant, files: Iterable[BaseFile | LogFile]) -> str:
+    """The path of a committed file that is older than an instant, which may have replaced it; "": there is none."""
+    visible = timeline.visible()
+    older = (f.path for f in files if f.base_instant < instant.requested and visible.committed(f.base_instant))
+    return min(older, default="")
+
+
 def _replacement(
     storage: Storage, timeline: Timeline, instant: Instant, files: Iterable[BaseFile | LogFile]
 ) -> CommitMetadata:
@@ -206,9 +213,7 @@ def _replacement(
     commit = replaced_by(storage, timeline, instant, lambda partitions: files)
     if commit is not None:
         return commit
-    visible = timeline.visible()
-    older = (f.path for f in files if f.base_instant < instant.requested and visible.committed(f.base_instant))
-    if (path := min(older, default=None)) is not None:
+    if path := older_file(timeline, instant, files):
         problem = f"it is empty, so nothing says whether it replaced {path} and others, whose rows would count twice"
         advice = "Restore it from a copy of the table, or roll it back: `hoodie check` says how"
         raise CorruptFile(timeline.path(instant), problem, advice=f"{advice}.")

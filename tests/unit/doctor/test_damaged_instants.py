@@ -300,6 +300,25 @@ def test_the_empty_file_that_the_doctor_lets_a_person_create_brings_the_rows_bac
     assert stored(table) == [*before, ("z", 9)]
 
 
+@EachVersion
+@EachType
+def test_an_empty_overwrite_that_is_the_first_commit_may_stay_and_is_archived(
+    table_type: str, version: str, tmp_path: Path
+) -> None:
+    options = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.clean.commits.retained": 1}
+    options |= {"hoodie.write.table.version": version, "hoodie.archive.automatic": "false"}
+    table = hoodie.create_table(tmp_path / "t", record_key="id", table_type=table_type, options=options)
+    first = table.insert_overwrite(pa.table({"id": ["a"], "ts": [1]})).instant
+    for number in range(6):
+        table.upsert(pa.table({"id": ["a", "b"], "ts": [number, number]}))
+    rows = stored(table)
+    damage(table, first, "replacecommit", 0)
+    assert stored(table) == rows
+    assert "leave it: its rows are read, and it is archived in its time" in advice(table)
+    assert table.archive().instants[0].requested == first
+    assert stored(table) == rows
+
+
 @Parts
 @EachVersion
 @EachType
