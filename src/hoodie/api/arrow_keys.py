@@ -102,7 +102,7 @@ def keyed_arrow_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa
         first, source = peeked(source)
         rows = ArrowRows(source, None, RowKeys((), keygen), brought=brought_columns(context.schema, schema, first))
     keys = pa.Table.from_batches(rows.batches(), rows.schema)
-    check_keys(keys)
+    check_keys(keys, context.state.config)
     return keys
 
 

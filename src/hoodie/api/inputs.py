@@ -100,7 +100,8 @@ def keys_as_rows(keys: Any, storage: Storage) -> Any:
     if len(columns) != 1:
         raise InvalidInput(
             f"the key of {state.config.name} is made of {', '.join(columns)}: give rows with the key and "
-            f"partition columns, such as a pyarrow.Table or a DataFrame, and not a {type(keys).__name__}"
+            f"partition columns, such as a pyarrow.Table or a DataFrame, and not a {type(keys).__name__}; or name them "
+            "by a condition (scan(filters=…), delete(where=…))"
         )
     kind = type_at(read_schema(state), columns[0])
     try:

@@ -63,7 +63,7 @@ class SparkKeys:
         df = self._frame_of(rows)
         context = key_lookup(self.storage, self.settings, self.options)
         batch = self._keyed(df, context, df.columns)
-        near = self._arrow_if_few(batch)
+        near = self._arrow_if_few(batch, context)
         if not isinstance(near, pa.Table):
             return self._absent_on_executors(near, context).select(*map(quoted, df.columns))
         with thread_pool(self.settings) as pool:
@@ -79,9 +79,9 @@ class SparkKeys:
         schema = read_schema(context.state)
         requested_columns = every_column(schema, meta) if columns is None else list(columns)
         check_columns(requested_columns, schema)
-        near = self._arrow_if_few(self._keyed(self._frame_of(keys), context, []))
+        near = self._arrow_if_few(self._keyed(self._frame_of(keys), context, []), context)
         if not isinstance(near, pa.Table):
-            lookup = ask(self.session, context, near, self._counts(near))
+            lookup = ask(self.session, context, near, self._counts(near, context))
             return KeyedRows(*rows_of_keys(self.session, lookup, schema, requested_columns, self.settings.reading))
         with thread_pool(self.settings) as pool:
             places = locate_keys(context, near, pool)
@@ -97,7 +97,7 @@ class SparkKeys:
         names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
         if taken := {FILE_ID, INSTANT} & set(names):
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
-        near = self._arrow_if_few(batch)
+        near = self._arrow_if_few(batch, context)
         if not isinstance(near, pa.Table):
             tagged = self._tag_on_executors(near, context)
         else:
@@ -130,7 +130,7 @@ class SparkKeys:
             return keys_of(df, keygen)
         return keyed_rows(df.select(*map(quoted, df.columns)), RowKeys(others, keygen), others)
 
-    def _arrow_if_few(self, batch: KeyedFrame) -> pa.Table | DataFrame:
+    def _arrow_if_few(self, batch: KeyedFrame, context: LookupContext) -> pa.Table | DataFrame:
         """The keyed rows as Arrow if they are few enough for driver threads to look up, else as a frame.
 
         Spark knows no size of many frames, those made of Python rows among them: then the first rows tell. An estimate
@@ -145,26 +145,25 @@ class SparkKeys:
         rows = batch.rows(None if trusted else _FEW + 1)
         if rows.nbytes > near or (not trusted and rows.num_rows > _FEW):
             return (KeyedFrame.local(self.session, rows, batch.schema) if trusted else batch).with_columns()
-        check_keys(rows)
+        check_keys(rows, context.state.config)
         return rows
 
     def _frame(self, rows: pa.Table, like: KeyedFrame, *more: str) -> DataFrame:
         """Arrow rows as a DataFrame of the same types; `more` are columns of text."""
         return local_frame(self.session, rows, all_nullable(StructType([*like.schema.fields, *map(_text, more)])))
 
-    def _counts(self, frame: DataFrame) -> dict[str, int]:
+    def _counts(self, frame: DataFrame, context: LookupContext) -> dict[str, int]:
         """Rows by partition path of a batch that stays with Spark. Raises InvalidInput on rows without a key."""
         bad = F.count_if(F.col(RECORD_KEY).isNull()).alias("bad")
         with raise_worker_errors():
             partition_counts = frame.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), bad).collect()
-        refuse_bad_keys(
-            sum(row.bad for row in partition_counts), sum(row["rows"] for row in partition_counts if row[0] is None)
-        )
+        bad_paths = sum(row["rows"] for row in partition_counts if row[0] is None)
+        refuse_bad_keys(sum(row.bad for row in partition_counts), bad_paths, context.state.config)
         return {row[0]: row["rows"] for row in partition_counts}
 
     def _absent_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
         """Spark's anti join of the batch with keys that are there: all of its partitions, or those the index has."""
-        counts, on, index = self._counts(frame), match_columns(context.index), context.index
+        counts, on, index = self._counts(frame, context), match_columns(context.index), context.index
         if isinstance(index.look_up, ByFile) and not index.look_up.pruned:  # it reads all keys in any case
             partitions = None if index.is_global else list(counts)
             existing_rows = snapshot.snapshot(self.session, context.state, None, partitions, on, self.settings.reading)
@@ -178,7 +177,7 @@ class SparkKeys:
         return frame.join(existing_rows.select(*on), on, "left_anti")
 
     def _tag_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
-        lookup = ask(self.session, context, frame, self._counts(frame))
+        lookup = ask(self.session, context, frame, self._counts(frame, context))
         slices_by_group, _ = slices_of(lookup)
         places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in slices_by_group.items()]
         slices = self.session.createDataFrame(places, StructType([*map(_text, ("path", FILE_ID, INSTANT))]))

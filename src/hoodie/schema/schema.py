@@ -199,7 +199,8 @@ def _merge(
         kind = widen(old, new) if nested or keep else grown(old, new)
         words = f"column {path} is {spark_name(old)} in the table and {spark_name(new)} in the batch"
         if kind is None:
-            problems.append(f"{words}: cast it to {spark_name(old)}")
+            pandas = ", in pandas by .dt.date" if pa.types.is_date(old) and pa.types.is_timestamp(new) else ""
+            problems.append(f"{words}: cast it to {spark_name(old)}{pandas}")
             kind = old
         elif keep and kind != old:
             problems.append(

@@ -173,7 +173,7 @@ def stage_batches(storage: Storage, folder: str, batches: Iterator[pa.RecordBatc
     try:
         pieces = stage_rows(storage, f"{folder}/rows.arrow", batches, ordering_needed(write), 0)
         stage = Stage(storage, folder, tuple(pieces))
-        require_sound(stage.measured(), write.rule.ordering)
+        require_sound(stage.measured(), write.rule.ordering, write.state.config)
     except BaseException:
         storage.delete_tree(folder)
         raise

@@ -468,3 +468,19 @@ def test_keys_beyond_the_times_that_a_table_holds_are_refused(tmp_path: Path, un
     for call in (table.get, table.absent, table.delete):
         with pytest.raises(SchemaMismatch, match="column 'id' has times beyond the year 294000"):
             call(keys)
+
+
+def test_refused_keys_name_table_columns_and_the_way_by_a_condition(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path / "trips", record_key=["a", "b"])
+    table.upsert(pa.table({"a": [1], "b": [2], "day": [dt.date(2020, 1, 1)]}))
+    with pytest.raises(InvalidInput, match=r"null or empty: a, b of table 'trips'\. Filter them out"):
+        nothing = pa.array([None], pa.int64())
+        table.upsert(pa.table({"a": nothing, "b": nothing, "day": [dt.date(2020, 1, 1)]}))
+    with pytest.raises(SchemaMismatch, match=r"'b' is missing.*delete\(where=…\)"):
+        table.delete(pa.table({"a": [1]}))
+    with pytest.raises(InvalidInput, match=r"made of a, b: .*delete\(where=…\)"):
+        table.delete([1])
+    frame = pd.DataFrame({"a": [1], "b": [2], "day": pd.to_datetime(["2020-01-01"])})
+    with pytest.raises(SchemaMismatch, match=r"cast it to date, in pandas by \.dt\.date"):
+        table.upsert(frame)
+    assert table.upsert(frame.assign(day=frame["day"].dt.date)).updated == 1

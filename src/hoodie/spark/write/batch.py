@@ -207,7 +207,7 @@ def acquire_frame(session: SparkSession, batch: KeyedFrame, write: Write, phases
         staged = staging.stage(session, write.state.storage, batch, ordering, guess)
     try:
         measured = staged.measured()
-        require_sound(measured, ordering)
+        require_sound(measured, ordering, write.state.config)
         if most and measured.bytes <= most and _rewrite_fits(measured.rows.keys(), write):
             with phases.time("collect"):
                 rows = staged.rows() if staged.pieces or staged.runs else batch.rows(0)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 
+from hoodie.config.table import TableConfig
 from hoodie.config.write import WriteOperation
 from hoodie.errors import ColumnLeftOut, InvalidInput, SchemaMismatch
 from hoodie.expressions.casts import kernel_of
@@ -354,7 +355,10 @@ def check_against(
         if deleting:
             if write.index.is_global:  # the index says where the keys are
                 keygen = replace(keygen, partition_fields=())
-            require(declared, keygen, (), state.config.name)
+            try:
+                require(declared, keygen, (), state.config.name)
+            except SchemaMismatch as problem:
+                raise SchemaMismatch(f"{problem} Or delete by a condition: delete(where=…).") from None
         return replace(write, keygen=in_units_of(keygen, write.schema))
 
     load = partial(state_of_write, storage, settings, new)
@@ -392,28 +396,30 @@ def partitions_of(rows: pa.Table) -> frozenset[str]:
     return frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
 
 
-def check_keys(rows: pa.Table) -> None:
+def check_keys(rows: pa.Table, config: TableConfig) -> None:
     """Refuse rows without a record key, a partition path, or a folder to be in. Raises InvalidInput saying how many."""
-    refuse_bad_keys(rows.column(RECORD_KEY).null_count, rows.column(PARTITION_PATH).null_count)
+    refuse_bad_keys(rows.column(RECORD_KEY).null_count, rows.column(PARTITION_PATH).null_count, config)
     require_partition_paths(partitions_of(rows))
 
 
-def refuse_bad_keys(keys: int, paths: int) -> None:
-    """Raises InvalidInput unless both counts of bad rows are zero."""
+def refuse_bad_keys(keys: int, paths: int, config: TableConfig) -> None:
+    """Raises InvalidInput, naming table and columns, unless both counts of bad rows are zero."""
     if keys:
+        columns = ", ".join(config.record_key) or RECORD_KEY
         raise InvalidInput(
-            f"{keys} rows have a record key that is null or empty. Filter them out, or fill the key columns."
+            f"{keys} rows have a record key that is null or empty: {columns} of table {config.name!r}. Filter them "
+            "out, or fill the key columns."
         )
     if paths:
         raise InvalidInput(
-            f"{paths} rows have a partition value that cannot be read as the time it should be; see the formats in "
-            "hoodie.keygen.timebased.input.dateformat."
+            f"{paths} rows have a partition value that cannot be read as the time it should be, in table "
+            f"{config.name!r}; see the formats in hoodie.keygen.timebased.input.dateformat."
         )
 
 
 def sound_rows(rows: pa.Table, write: Write) -> pa.Table:
     """The keyed rows. Raises InvalidInput on some that cannot be written."""
-    check_keys(rows)
+    check_keys(rows, write.state.config)
     if ordered := ordering_needed(write):
         require_ordering(rows, ordered, RECORD_KEY)
     return rows

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
@@ -108,12 +109,12 @@ class Stage:
         self.storage.delete_tree(self.folder)
 
 
-def require_sound(measured: Measured, ordering: Sequence[str]) -> None:
+def require_sound(measured: Measured, ordering: Sequence[str], config: TableConfig) -> None:
     """Refuse a staged batch with rows that cannot be written. Raises InvalidInput saying how many.
 
     ordering  columns whose nulls were counted
     """
-    refuse_bad_keys(measured.bad_keys, measured.bad_paths)
+    refuse_bad_keys(measured.bad_keys, measured.bad_paths, config)
     require_partition_paths(measured.rows)
     if measured.bad_ordering:
         raise InvalidInput(f"{measured.bad_ordering} rows have no ordering value: {', '.join(ordering)} is null.")
