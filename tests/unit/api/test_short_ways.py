@@ -473,8 +473,8 @@ def test_keys_beyond_the_times_that_a_table_holds_are_refused(tmp_path: Path, un
 def test_refused_keys_name_table_columns_and_the_way_by_a_condition(tmp_path: Path) -> None:
     table = hoodie.create_table(tmp_path / "trips", record_key=["a", "b"])
     table.upsert(pa.table({"a": [1], "b": [2], "day": [dt.date(2020, 1, 1)]}))
+    nothing = pa.array([None], pa.int64())
     with pytest.raises(InvalidInput, match=r"null or empty: a, b of table 'trips'\. Filter them out"):
-        nothing = pa.array([None], pa.int64())
         table.upsert(pa.table({"a": nothing, "b": nothing, "day": [dt.date(2020, 1, 1)]}))
     with pytest.raises(SchemaMismatch, match=r"'b' is missing.*delete\(where=…\)"):
         table.delete(pa.table({"a": [1]}))
