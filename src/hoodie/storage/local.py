@@ -147,6 +147,9 @@ class LocalStorage(Storage):
             if not ahead:
                 _sync_ahead(but=folder)
             _link(temporary, full)
+        except OSError as error:
+            _name_file(error, full)
+            raise
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
@@ -169,8 +172,10 @@ class LocalStorage(Storage):
             _sync_ahead(but=os.path.dirname(full))
             _drop_checksum(full)
             os.replace(temporary, full)
-        except BaseException:
-            file.close()
+        except BaseException as error:
+            _name_file(error, full)
+            with suppress(OSError):
+                file.close()
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
             raise
@@ -280,6 +285,12 @@ def _write_durably(full: str, data: bytes) -> None:
         while rest:  # one system call may not take all of very many
             rest = rest[file.write(rest) :]
         os.fsync(file.fileno())
+
+
+def _name_file(error: BaseException, full: str) -> None:
+    """Have a fault of an open file, such as a full disk, name the file."""
+    if isinstance(error, OSError) and error.errno and error.filename is None:
+        error.filename = full
 
 
 def _link(temporary: str, full: str) -> None:

@@ -3,7 +3,9 @@ import os
 
 import pytest
 
+from hoodie.errors import StorageFull
 from hoodie.storage import LocalStorage, is_temporary, local
+from hoodie.storage.faults import fault_of
 
 
 @pytest.fixture
@@ -51,6 +53,19 @@ def test_a_failed_write_keeps_the_old_content(storage, monkeypatch, broken):
             call()
         assert storage.read("f") == b"old"
         assert [entry.name for entry in storage.list()] == ["f"]
+
+
+def test_a_full_disk_is_told_with_the_file(storage, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(local, "_unsynced", {})
+    for write in (storage.create_new, storage.write):
+        with pytest.raises(OSError, match=r"No space left on device: '.*/a/b'") as raised:
+            write("a/b", b"x")
+        assert isinstance(fault_of(raised.value), StorageFull)
+    assert storage.list_tree("") == {}
 
 
 def test_every_published_byte_is_synced_before_its_name(storage, monkeypatch):
