@@ -113,6 +113,18 @@ def test_a_rollback_of_what_it_has_is_noticed_where_it_was_not_told(name: str, t
     assert "it is behind: 1 instants" in opened(path).problem()
 
 
+def test_keys_are_found_beside_a_record_index_by_partition(tmp_path: Path) -> None:
+    """It may have a key several times, each in a file group of its partition, by whose number alone keys are hashed."""
+    table = hoodie.open_table(unpack("v9_cow_record_index_by_partition", tmp_path))
+    for row in table.snapshot().to_arrow().to_pylist():
+        keys = pa.table({"id": [row["id"]], "part": [row["part"]]})
+        assert table.get(keys).rows.to_arrow().to_pylist() == [row]
+        assert table.absent(keys).to_arrow().num_rows == 0
+    assert table.check() == ()
+    everywhere = table.get(["k4"], options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    assert everywhere.rows.to_arrow().column("part").to_pylist() == ["b"]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_write_keeps_the_file_lists(name: str, tmp_path: Path) -> None:
     path = unpack(name, tmp_path)

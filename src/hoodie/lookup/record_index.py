@@ -21,7 +21,7 @@ from hoodie.index.contract import ByFile, ByKey, Index, IndexContext, TagKeys, T
 from hoodie.index.pruning import IndexStats
 from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER
-from hoodie.metadata.locations import RecordLocator, open_locator
+from hoodie.metadata.locations import BY_PARTITION, RecordLocator, open_locator
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 
@@ -53,7 +53,7 @@ def for_reads(index: Index, state: TableState) -> Index:
     """An index that looks into base files, asking the table's record index instead where it has one; others as they
     are. Where keys are looked up by partition, one that has its entry in another raises `KeyElsewhere`.
 
-    Warns RecordIndexIgnored where the record index cannot be used
+    Warns RecordIndexIgnored where the record index is damaged, or out of date
     """
     if index.name == IndexType.RECORD_INDEX:
         return with_record_index(index, state)
@@ -61,7 +61,8 @@ def for_reads(index: Index, state: TableState) -> Index:
         return index
     locator = open_locator(state.storage, state.config, state.timeline)
     if isinstance(locator, str):
-        ignore_record_index(state.storage, locator)
+        if locator != BY_PARTITION:
+            ignore_record_index(state.storage, locator)
         return index
     return replace(index, look_up=ByKey(partial(_tagger, locator, is_global=index.is_global)))
 

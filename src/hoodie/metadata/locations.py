@@ -13,13 +13,15 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import RecordSelection, partition_slices, read_records
-from hoodie.metadata.record_index import locations
+from hoodie.metadata.record_index import is_by_partition, locations
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import FileSlice
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
 
 _PARTITION = MetadataPartition.RECORD_INDEX
+#: Why one that Hudi calls RECORD_LEVEL_INDEX is of no use: it is whole, and keys are hashed in it otherwise.
+BY_PARTITION = "it is one by partition of the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def open_locator(storage: Storage, config: TableConfig, timeline: Timeline) -> R
             return "the file lists of its metadata table were never finished"
         if problem := table.problem():
             return problem
-        return RecordLocator(table, tuple(partition_slices(table, _PARTITION)))
+        slices = tuple(partition_slices(table, _PARTITION))
+        return BY_PARTITION if is_by_partition(slices) else RecordLocator(table, slices)
     except (CorruptFile, UnsupportedTable) as damage:
         return str(damage)
     except FileNotFoundError as error:

@@ -7,6 +7,7 @@ of real Hudi in tests/fixtures.
 import datetime as dt
 import re
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +18,13 @@ from hoodie.metadata.encode import column_in_one_piece, record_cells
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.record_schema import STORED_SCHEMA
 from hoodie.metadata.records import RECORD_INDEX, file_ids
-from hoodie.model.files import FileGroupId
+from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import parse_time
 
 _UUID = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-(0|[1-9]\d{0,8}))?", re.ASCII)
 _BY_UUID, _RAW = 0, 1
+#: The file id of a group that may have keys of all partitions of the table.
+_GLOBAL = re.compile(r"record-index-\d+-\d+", re.ASCII)
 #: What an entry says beside its key. Keys of one file group that one instant inserted have it in common.
 _VALUE = ("partition", "high", "low", "file_index", "file_id", "instant", "encoding")
 #: Keys, and the file group that each is in.
@@ -47,6 +50,11 @@ def stored_file_id(file_id: str) -> StoredFileId:
     number = uuid.UUID(match[1]).int
     high, low = (_signed(part) for part in (number >> 64, number & 0xFFFFFFFFFFFFFFFF))
     return StoredFileId(high, low, -1 if match[2] is None else int(match[2]), "", _BY_UUID)
+
+
+def is_by_partition(slices: Iterable[FileSlice]) -> bool:
+    """Whether the file groups of a record index are each for one partition of the table: its keys occur in several."""
+    return not all(_GLOBAL.fullmatch(slice_.group.file_id) for slice_ in slices)
 
 
 def epoch_millis(instant: str, zone: TimelineZone) -> int:

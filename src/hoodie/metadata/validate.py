@@ -16,8 +16,8 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Building, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
-from hoodie.metadata.read import read_records
-from hoodie.metadata.record_index import PLACES, locations, places_table
+from hoodie.metadata.read import partition_slices, read_records
+from hoodie.metadata.record_index import PLACES, is_by_partition, locations, places_table
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.instant import Action
@@ -149,10 +149,13 @@ def _record_index_problems(
         [PLACES.empty_table()]
         + [places_table(chunk.cast(pa.string()), slice_.group) for slice_ in slices for chunk in keys_of(slice_).chunks]
     )
-    records = read_records(table, MetadataPartition.RECORD_INDEX)
+    where = MetadataPartition.RECORD_INDEX
+    entry_slices = partition_slices(table, where)
+    records = read_records(table, where, slices=entry_slices)
     paths, ids = locations(records)
     stored = pa.Table.from_arrays([column_in_one_piece(records, "row"), paths, ids], schema=PLACES)
-    where = MetadataPartition.RECORD_INDEX
+    if is_by_partition(entry_slices):
+        rows, stored = _with_paths(rows), _with_paths(stored)
     at = pc.index_in(rows.column("row"), value_set=column_in_one_piece(stored, "row"))
     yield from _some_keys(rows.filter(pc.is_null(at)), f"in no entry of {where}")
     located = rows.filter(pc.is_valid(at))
@@ -163,6 +166,12 @@ def _record_index_problems(
     yield from _some_keys(stored.filter(pc.invert(live)), f"in {where}, and in no row")
     if len(rows) != len(stored):
         yield f"the table has {len(rows)} keys, and {where} {len(stored)} entries"
+
+
+def _with_paths(places: pa.Table) -> pa.Table:
+    """Keys that are unique in a partition of the table, behind its path."""
+    keys = pc.binary_join_element_wise(places.column("partition"), places.column("row"), "/")
+    return places.set_column(0, PLACES.field(0), keys)
 
 
 def _some_keys(places: pa.Table, problem: str) -> Iterator[str]:
