@@ -31,10 +31,15 @@ def records_of_files(
 ) -> list[dict[str, Any]]:
     """Records of some files, of the schema `records.COLUMN_STATS`.
 
-    names   of top-level columns; a file that lacks one has no record of it
+    names   of top-level columns; a file that lacks one has no record of it, nor has a base file without rows
     Raises  UnsupportedTable where a column has no statistics; CorruptFile
     """
-    return [record for file, ranges in ranges_of_files(storage, files, names) for record in recorded(file, ranges)]
+    return [
+        record
+        for file, ranges in ranges_of_files(storage, files, names)
+        for record in recorded(file, ranges)
+        if record["values"] or isinstance(file, LogFile)
+    ]
 
 
 def recorded(file: BaseFile | LogFile, ranges: Mapping[str, Range], *, deleted: bool = False) -> list[dict[str, Any]]:
