@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
-from hoodie.metadata.changes import FileChanges
+from hoodie.metadata.changes import FileChanges, of_rollback
 from hoodie.metadata.encode import record_delete_block
 from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.keys import FOLDER, MetadataPartition, bloom_filter_key
@@ -30,6 +31,7 @@ from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action, State
+from hoodie.model.plans import RollbackMetadata
 from hoodie.reading.row_keys import read_keys
 from hoodie.reading.snapshot import read_table
 from hoodie.recovery.restore import restore
@@ -294,6 +296,25 @@ def test_a_rollback_writes_its_own_instant_and_takes_back_that_of_the_commit() -
     commands = [name for name in file_names(made) if name.endswith("_1-0-1")]
     (block,) = read_blocks(made.storage.read(f"{METADATA}files/{commands[0]}"), "log")
     assert (block.kind, block.header.instant, block.header.target) == (BlockKind.COMMAND, f"{by}006", undone)
+
+
+def test_a_log_of_a_failed_write_may_have_the_size_that_hudi_lists_it_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1, where Hudi 0.15 rolled it back by markers (tests/vectors/mdt_rollback.json): all in it is taken back."""
+
+    def by_markers(metadata: RollbackMetadata, listed: Mapping[str, Collection[str]] | None = None) -> FileChanges:
+        parts = {
+            path: replace(part, failed_logs=dict.fromkeys(part.failed_logs, 1))
+            for path, part in metadata.partitions.items()
+        }
+        return of_rollback(replace(metadata, partitions=parts), listed)
+
+    made = table("MOR")
+    made.upsert(rows(("a", "oslo"), ts=2))
+    monkeypatch.setattr("hoodie.commit.rollback_executor.of_rollback", by_markers)
+    rollback(made.storage, Settings.read(made.options))
+    assert_kept(made)
+    made.upsert(rows(("a", "oslo"), ts=3))
+    assert_kept(made)
 
 
 # --- as Hudi has it ---
