@@ -93,6 +93,13 @@ _SEEN = (
         "Compact it; 1.2.0 reads such tables of version 9",
     ),
     (
+        "a record key that is a date, and a record index",
+        "1.x: snapshot with a filter by the key, such as `id = DATE '2026-01-31'`",
+        "gives no rows",
+        "gives the rows",
+        "Read with `hoodie.metadata.enable=false`",
+    ),
+    (
         "change data of an insert_overwrite",
         "0.15: change data",
         "repeats one row of a replaced file group, as many times as it has rows",
