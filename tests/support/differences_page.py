@@ -100,6 +100,13 @@ _SEEN = (
         "Read with `hoodie.metadata.enable=false`",
     ),
     (
+        "column statistics of a text of both cases",
+        "1.1, 1.2, and 0.15 where data skipping is on: snapshot with a filter by `upper` or `lower` of it",
+        "leaves out files with such rows",
+        "gives the rows",
+        "Read with `hoodie.enable.data.skipping=false`",
+    ),
+    (
         "change data of an insert_overwrite",
         "0.15: change data",
         "repeats one row of a replaced file group, as many times as it has rows",
