@@ -83,7 +83,8 @@ def moment(
         if same:
             raise _pending_error(timeline, same[0])
     try:
-        position = query_instant(point, zone)
+        # As text an instant without milliseconds is before all of its second.
+        position = str(point) if is_instant(point) else query_instant(point, zone)
     except InvalidInput as problem:
         raise InvalidInput(
             f"{point!r} is neither an instant nor a point in time, nor {EARLIEST!r}: {problem}"
