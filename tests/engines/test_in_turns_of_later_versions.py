@@ -252,6 +252,21 @@ def test_hudi_reads_the_change_data_that_the_library_logs(
     assert same() == told + 4
 
 
+def test_hudi_reads_change_data_of_a_commit_whose_rows_all_lost(hudi: HudiEngine, tmp_path: Path) -> None:
+    path = tmp_path / "late"
+    payload = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
+    options = {**CASES["cow_plain"].options, **payload, "hoodie.table.cdc.enabled": "true"}
+    if hudi.version > "1":
+        options |= {"hoodie.write.table.version": str(_newest(hudi))}
+    for ts in (5, 3, 6):
+        _ours(path, _step("late", "k", ts, "upsert"), options)
+        _ours(path, Step("upsert", (("k", "rome", 20, 1, 0.5),)), options)
+    theirs = hudi.changes(path, "000", hoodie__datasource__query__incremental__format="cdc")
+    ours = hoodie.open_table(str(path)).changes("earliest", cdc=True).to_arrow().to_pylist()
+    assert ordered(map(change, theirs)) == ordered(map(change, ours))
+    assert sorted(row["op"] for row in ours) == ["i", "i", "i", "i", "u"]
+
+
 def test_hudi_orders_rows_and_deletes_in_our_logs_by_several_columns(
     hudi: HudiEngine, version: str, tmp_path: Path
 ) -> None:

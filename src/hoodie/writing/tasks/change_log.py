@@ -76,12 +76,15 @@ class ChangeLogWriter:
         self._add(added_changes(rows, self._image))
 
     def end(self, rows: int, inserted: int) -> None:
-        """After the last row: of a file that is empty, or of inserts alone, Hudi logs nothing: the file tells it.
+        """After the last row: of a file that is empty, or of inserts alone, Hudi logs nothing: the file tells it. Where
+        all rows came late and lost, the log is without changes: without one Hudi refuses each range of the commit.
 
         rows      in the new file, copied ones included
         inserted  of them, rows with new keys
         """
         self._unneeded = rows in (0, inserted)
+        if not (self._written or self._waiting):
+            self._waiting.append(added_changes(self._spec.schema.empty_table(), self._image))
 
     @property
     def stats(self) -> dict[str, int] | None:
