@@ -132,6 +132,14 @@ def test_what_is_logged_is_the_row_that_was_stored(tmp_path: Path) -> None:
     assert ops(table, more.instant) == []
 
 
+def test_an_update_of_a_key_that_is_stored_twice_is_no_insert_where_nothing_is_logged(tmp_path: Path) -> None:
+    infer = {"hoodie.read.cdc.infer": "true"}
+    table = hoodie.create_table(tmp_path, name="t", record_key="id", options=infer)
+    first = table.bulk_insert(rows("a", "a", "b")).instant
+    assert table.upsert(rows("a", n=1)).updated == 2
+    assert ops(table, first) == [("u", "a"), ("u", "a")]
+
+
 def test_a_log_has_several_blocks_where_one_would_be_too_large(tmp_path: Path) -> None:
     table = new(tmp_path, **{"hoodie.logfile.data.block.max.size": "2000"})
     keys = [f"k{number:04d}" for number in range(300)]

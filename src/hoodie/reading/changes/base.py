@@ -58,9 +58,8 @@ def _base_changes(reader: ChangeReader, step: ChangeStep, base: BaseFile) -> Ite
         rows = rows.filter(pc.invert(pc.is_in(rows.column(RECORD_KEY), value_set=keys_that_stay)))
         at = as_array(pc.index_in(rows.column(RECORD_KEY), value_set=keys))
         yield removed_changes(rows.filter(at.is_null()), reader.image)
-        both = at.drop_null()
-        met[both.to_numpy(zero_copy_only=False)] = True
-        yield updated_changes(rows.filter(at.is_valid()), new.take(both), reader.image)
+        met |= np.asarray(pc.is_in(keys, value_set=as_array(rows.column(RECORD_KEY))))  # a key may be stored twice
+        yield updated_changes(rows.filter(at.is_valid()), new.take(at.drop_null()), reader.image)
     yield added_changes(new.filter(pa.array(~met)), reader.image)
 
 
