@@ -108,7 +108,7 @@ _SEEN = (
     ),
     (
         "change data of an insert_overwrite",
-        "0.15: change data",
+        "0.15, 1.0.2: change data",
         "repeats one row of a replaced file group, as many times as it has rows",
         "gives each row once",
         "Read change data by Hoodie",
