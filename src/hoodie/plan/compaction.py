@@ -174,10 +174,9 @@ def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> Op
 
 
 def problems(operations: Iterable[OperationFiles]) -> list[str]:
-    """Why a plan cannot be carried out, a line each; unknown logs may hold nothing that counts."""
+    """Why a plan cannot be carried out, a line each. Logs that it does not name are none: the run takes them in."""
     lines = []
     for operation in operations:
         where = f"file group {operation.slice.group.file_id} of partition {operation.slice.group.partition!r}"
         lines += [f"{where}: {name} is missing" for name in operation.missing]
-        lines += [f"{where}: {log.name} is in the slice, but not in the plan" for log in operation.unknown]
     return lines

@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hoodie.commit.lost import refuse_lost
 from hoodie.errors import CorruptFile, InvalidPlan
@@ -132,8 +132,7 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
 
 
 def _require_files(state: TableState, plan_files: PlanFiles) -> None:
-    missing = problems(replace(operation, unknown=()) for operation in plan_files.operations)
-    if missing:
+    if missing := problems(plan_files.operations):
         raise InvalidPlan(
             f"{state.config.name}: the compaction plan does not fit the table: {'; '.join(missing[:10])}"
             + (f"; and {len(missing) - 10} more" if len(missing) > 10 else "")

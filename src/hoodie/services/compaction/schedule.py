@@ -199,7 +199,7 @@ def find_compaction(state: TableState, instant: str | None = None) -> Instant | 
 
 
 def validate_compaction(storage: Storage, instant: str | None = None) -> list[str]:
-    """Why a pending compaction cannot run: files of its plan that are missing, logs that it does not name.
+    """Why a pending compaction cannot run: files of its plan that are missing.
 
     instant  None: the oldest pending one; without one there are no problems
     returns  a line for each problem

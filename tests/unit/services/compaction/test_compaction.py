@@ -684,7 +684,7 @@ def test_committed_rows_that_the_plan_does_not_know_of_are_not_lost(storage: Mem
     (log,) = [path for path in data_paths(storage) if path.startswith("rome/.")]
     late = log.replace(".log.1_", ".log.2_")
     storage.write(late, storage.read(log))
-    assert validate_compaction(storage, instant)[0].endswith(f"{split(late)[1]} is in the slice, but not in the plan")
+    assert validate_compaction(storage, instant) == []
     dead = storage.copy()
     assert compact(storage, Settings.of({}), instant) is not None
     assert notes(storage) == AFTER_SECOND
