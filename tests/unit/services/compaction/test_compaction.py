@@ -465,6 +465,31 @@ def test_taking_back_a_run_that_died_may_die_too(storage: MemoryStorage) -> None
             return
 
 
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
+def test_a_death_while_a_plan_takes_late_logs_in_loses_no_row(storage: MemoryStorage, dying: Dying) -> None:
+    instant = schedule(storage)
+    (log,) = [path for path in data_paths(storage) if path.startswith("rome/.")]
+    storage.write(log.replace(".log.1_", ".log.2_"), storage.read(log))
+    for writes in each_call():
+        copy = storage.copy()
+        crashing = CrashAfter(copy, writes, dying)
+        try:
+            compact(crashing, Settings.of({}), instant, run=one_by_one)
+        except Crash:
+            assert notes(copy) == AFTER_SECOND
+            if load_state(copy).timeline.pending_compactions:
+                claims_end(copy)
+                compact(copy, Settings.of({}), instant)
+                assert_nothing_left(copy, instant)
+        assert notes(copy) == AFTER_SECOND
+        assert bases_of(copy, instant) == published(copy, instant)
+        (compacted,) = load_state(copy).timeline.completed({Action.COMMIT})
+        stats = read_commit(copy, load_state(copy).timeline, compacted).all_stats
+        assert [stat.log_files_compacted for stat in stats if stat.partition == "rome"] == [2]
+        if not crashing.dead:
+            return
+
+
 def test_a_run_that_fails_leaves_the_plan_and_nothing_else(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     before = storage.snapshot()
