@@ -470,7 +470,7 @@ def test_a_death_while_a_plan_takes_late_logs_in_loses_no_row(storage: MemorySto
     instant = schedule(storage)
     (log,) = [path for path in data_paths(storage) if path.startswith("rome/.")]
     storage.write(log.replace(".log.1_", ".log.2_"), storage.read(log))
-    for writes in each_call():
+    for writes in each_call(1):
         copy = storage.copy()
         crashing = CrashAfter(copy, writes, dying)
         try:
