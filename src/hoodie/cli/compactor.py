@@ -123,7 +123,8 @@ def compaction_run_command(
         raise click.UsageError("--instant runs one plan: leave --watch out")
     if call.dry_run:
         return call.print_each(
-            lambda target: Runs((), _pending_plans(target).plans), lambda pending: _text(Plans(pending.plans), 1)
+            lambda target: Runs((), tuple(p for p in _pending_plans(target).plans if named in (None, p.instant))),
+            lambda pending: _text(Plans(pending.plans), 1),
         )
     runs: dict[str, list[Run]] = {}
     looks = interval if watch else None

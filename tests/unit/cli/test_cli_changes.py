@@ -174,9 +174,10 @@ def test_restore_goes_back_to_a_savepoint(lake: Path, hoodie: Terminal) -> None:
 def test_a_dry_run_of_a_compactor_runs_nothing(lake: Path, hoodie: Terminal) -> None:
     planned = schedule(LocalStorage(lake / "a"))
     before = files_of(lake / "a")
-    found = hoodie.result("compaction", "run", lake / "a", "--dry-run")
+    for named, instants in (((), [planned]), (("--instant", planned), [planned]), (("--instant", "20240101"), [])):
+        shown = hoodie.result("compaction", "run", lake / "a", "--dry-run", *named)
+        assert [plan["instant"] for plan in shown["plans"]] == instants
     assert files_of(lake / "a") == before
-    del found
     done = hoodie.document("compact", "run", lake / "a", lake / "b", "--engine", "local")
     first, second = (table["result"]["runs"] for table in done["tables"])
     assert [(run["instant"], run["slices"], run["problem"]) for run in first] == [(planned, 2, "")]
