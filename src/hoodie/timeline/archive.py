@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -89,22 +90,30 @@ def archived_among(storage: Storage, path: str, instants: Collection[Instant]) -
     return {entry.instant for entry in (_entry(record, path) for record in decode_entries(data, path))} & {*instants}
 
 
-def rolled_back_in_archive(storage: Storage, folder: str, instants: Collection[str]) -> frozenset[str]:
+def rolled_back_in_archive(storage: Storage, folder: str, instants: frozenset[str]) -> frozenset[str]:
     """Those of the instants that a rollback undid which left the timeline of layout 1.
 
-    Files are read that were written since, and decoded if they have the time of one of them, as text, in their bytes.
+    Files are read that were written since, each once for all file slices that a write left blocks in.
     """
-    undone: set[str] = set()
+    undone = frozenset[str]()
     for entry in storage.list(folder):
         written = dt.datetime.fromtimestamp(entry.mtime / 1000, dt.UTC) + _ZONES
         if not _NAME.fullmatch(entry.name) or format_time(written) < min(instants):
             continue
         with suppress(FileNotFoundError, CorruptFile):  # merged meanwhile, or the doctor says what to do about it
-            data = storage.read(path := join(folder, entry.name))
-            if any(time.encode() in data for time in instants):
-                for record in decode_entries(data, path):
-                    undone.update((record["hoodieRollbackMetadata"] or {}).get("commitsRollback", ()))
-    return frozenset(undone.intersection(instants))
+            path = join(folder, entry.name)
+            undone |= _rolled_back_in(storage, path, entry.size, entry.mtime, instants)  # type: ignore[arg-type]
+    return undone & instants
+
+
+@lru_cache(maxsize=64)
+def _rolled_back_in(storage: Storage, path: str, size: int, mtime: int, instants: frozenset[str]) -> frozenset[str]:
+    """The file is decoded if it has the time of one of the instants, as text, in its bytes."""
+    data = storage.read(path)
+    if not any(time.encode() in data for time in instants):
+        return frozenset()
+    rollbacks = (record["hoodieRollbackMetadata"] or {} for record in decode_entries(data, path))
+    return frozenset(time for rollback in rollbacks for time in rollback.get("commitsRollback", ()))
 
 
 def archived_entries(

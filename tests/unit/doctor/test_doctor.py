@@ -34,8 +34,9 @@ from hoodie.storage.protocol import Storage, temporary_beside
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.properties import BACKUP, PROPERTIES
 from hoodie.table.settings import Settings, Writers
-from hoodie.testing.storage import Crash, Dying, MemoryStorage
+from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.archive import rolled_back_in_archive
 from support.trips import TRIPS
 
 MERGE_ON_READ = {
@@ -667,6 +668,10 @@ def test_a_block_of_an_instant_that_the_timeline_rolled_back_is_no_damage():
         move_to_archive(state, state.timeline.completed({Action.ROLLBACK}), ArchiveOptions(), lock)
     assert not any(".rollback" in path for path in table.storage.snapshot())
     assert faults(table) == []  # the archive tells of it
+    counting, archive = CountingStorage(table.storage), table.state().config.history_folder
+    for _ in range(2):  # file slices in which the write left blocks
+        assert rolled_back_in_archive(counting, archive, frozenset({undone, "20240101"})) == {undone}
+    assert counting.count("read") == 1
     for path in [path for path in before if ".rollback" in path or "/archived/" in path]:
         table.storage.discard(path)
     for path in [path for path in table.storage.snapshot() if "/archived/" in path]:

@@ -190,7 +190,7 @@ def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committ
         and committed.after < instant <= committed.latest
     ]
     undone = rolled_back_times(storage, committed.rollbacks) if unknown else frozenset()
-    if committed.archive and (times := {block.header.instant for block in unknown} - undone):
+    if committed.archive and (times := frozenset(block.header.instant for block in unknown) - undone):
         undone |= rolled_back_in_archive(storage, committed.archive, times)
     return [
         DamagedLog(
