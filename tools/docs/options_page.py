@@ -283,11 +283,11 @@ _INTRODUCTION = """\
 <!-- Generated from the option declarations: python -m tools.docs.options_page > docs/configuration.md -->
 
 Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_table` (for all writes of that object), to
-a single write (`table.upsert(df, {...})`), to `hoodie.hudi.HoodieWriteClient` and to `hoodie.hudi.write`.
+a single write (`table.upsert(df, options={...})`), to `hoodie.hudi.HoodieWriteClient` and to `hoodie.hudi.write`.
 
 - Options of Hudi that are not on this page are known by name. Those that need no effect here are accepted; those that
-  ask for something that would not happen are refused, all in one error: [coming from Hudi](coming-from-hudi.md). A
-  name that Hudi does not have is refused, too.
+  ask for something that would not happen are refused, all in one error: [coming from Hudi](coming-from-hudi.md). So
+  is a misspelt name; one that is like none of Hudi's is named in the warning `UnknownOptions`.
 - Where an option has several names, any of them will do. An option of a call counts over the table object's, whichever
   names the two use; two names of one option with different values in one place are an error.
 - Values are text, as in a properties file, or Python values: `True`, `104857600`, `["a", "b"]`.
