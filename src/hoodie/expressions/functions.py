@@ -352,6 +352,7 @@ def _sign(term: Term) -> Term:
 
 
 _PAIR = (TEXT, TEXT)
+_LOGARITHMS = {"ln": pc.ln, "log10": pc.log10, "log2": pc.log2}
 _SUBUNITS = {"seconds": 1_000_000, "millis": 1_000, "micros": 1}
 FUNCTIONS: Mapping[str, Function] = {
     "coalesce": Function(1, 99, _coalesce),
@@ -371,12 +372,16 @@ FUNCTIONS: Mapping[str, Function] = {
     "floor": Function(1, 1, _number(lambda term: numbers.floored(term, False))),
     **dict.fromkeys(("ceil", "ceiling"), Function(1, 1, _number(lambda term: numbers.floored(term, True)))),
     "sqrt": Function(1, 1, _double(pc.sqrt)),
+    "exp": Function(1, 1, _double(pc.exp)),
+    **{name: Function(1, 1, _double(numbers.logarithm(kernel))) for name, kernel in _LOGARITHMS.items()},
+    "log": Function(1, 2, lambda of: _double(numbers.logarithm_of_base if of[1:] else numbers.logarithm(pc.ln))(of)),
     **dict.fromkeys(("pow", "power"), Function(2, 2, _double(numbers.power))),
     **dict.fromkeys(("size", "cardinality"), Function(1, 1, lambda of: nested.size(*of))),
     "array_size": Function(1, 1, lambda of: nested.size(*of, of_maps=False)),
     "array_contains": Function(2, 2, lambda of: nested.contains(*of)),
     "element_at": Function(2, 2, lambda of: nested.element_at(*of)),
     "mod": Function(2, 2, lambda of: numbers.arithmetic("%", *of)),
+    "pmod": Function(2, 2, lambda of: numbers.arithmetic("pmod", *of)),
     **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(texts.upper))),
     **dict.fromkeys(("lower", "lcase"), Function(1, 1, _text(texts.lower))),
     **dict.fromkeys(("length", "char_length", "character_length", "len"), Function(1, 1, _length)),

@@ -24,12 +24,13 @@ _QUOTIENT = Context(prec=39, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999
 
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_BITS = {"&": pc.bit_wise_and, "|": pc.bit_wise_or, "^": pc.bit_wise_xor}
 
 
 def arithmetic(op: str, left: Term, right: Term) -> Term | None:
-    """`+ - * / %` or `div` of two numbers; None: they are none."""
+    """`+ - * / %`, `div` or `pmod` of two numbers; None: they are none, or `pmod` of decimals."""
     kind = kinds.arithmetic_kind(op, left.kind, right.kind)
-    if kind is None:
+    if kind is None or (op == "pmod" and is_decimal(kind)):
         return None
     if NULL in (left.kind, right.kind):
         return Term(kind, lambda block: pa.scalar(None, kind), left.columns | right.columns)
@@ -40,11 +41,32 @@ def arithmetic(op: str, left: Term, right: Term) -> Term | None:
     left, right = cast(left, kind), cast(right, kind)
     if op == "/":
         return computed(kind, elementwise(_quotient), left, right, fails=True)
-    if op == "%":
-        return computed(kind, elementwise(_remainder), left, right, fails=True)
+    if op in ("%", "pmod"):
+        return computed(kind, elementwise(_remainder if op == "%" else _positive_remainder), left, right, fails=True)
     if is_float(kind):
         return computed(kind, _PLAIN[op], left, right)
     return computed(kind, _checked_function(_CHECKED[op], op), left, right, fails=True)
+
+
+def bitwise(op: str, left: Term, right: Term) -> Term | None:
+    """`& | ^` of two whole numbers, in the wider of their types; None: they are none."""
+    integers = [kind for kind in (left.kind, right.kind) if kind != NULL]
+    if not integers or not all(map(is_integer, integers)):
+        return None
+    kind = kinds.wider_integer(integers[0], integers[-1])
+    return computed(kind, elementwise(_BITS[op]), cast(left, kind), cast(right, kind))
+
+
+def logarithm(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A logarithm of doubles: of zero and of less there is none."""
+    return elementwise(lambda number: kernel(null_where(pc.less_equal(number, 0.0), number)))
+
+
+_natural_logarithm = logarithm(pc.ln)
+
+
+def logarithm_of_base(base: Any, number: Any) -> Any:
+    return pc.divide(_natural_logarithm(number), _natural_logarithm(base))
 
 
 @elementwise
@@ -56,6 +78,10 @@ def power(base: pa.Array, exponent: pa.Array) -> pa.Array:
     undefined = np.isnan(powers) | (np.isinf(powers) & (np.abs(numbers) == 1))
     nulls = np.asarray(pc.or_(base.is_null(), exponent.is_null()))
     return pa.array(np.where(undefined, np.nan, results), DOUBLE, mask=nulls)
+
+
+def inverted_bits(term: Term) -> Term | None:
+    return computed(term.kind, pc.bit_wise_not, term) if is_integer(term.kind) else None
 
 
 def negative(term: Term) -> Term:
@@ -101,6 +127,11 @@ def _whole_quotient(left: pa.Array, right: pa.Array) -> pa.Array:
     if pc.any(pc.and_(pc.equal(left, -(2**63)), pc.equal(right, -1))).as_py():
         raise too_large(BIGINT, "div")
     return pc.divide(left, null_where(pc.equal(right, 0), right))
+
+
+def _positive_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+    rest = _remainder(left, right)
+    return pc.if_else(pc.less(rest, zero(rest.type)), _remainder(pc.add(rest, right), right), rest)
 
 
 def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:

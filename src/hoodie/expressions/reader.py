@@ -30,6 +30,8 @@ from hoodie.schema.types import spark_name
 
 LOGIC = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
+#: Those that bind tighter come later.
+_BITS = {exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseAnd: "&"}
 _TYPES = {
     **{"BOOLEAN": BOOL, "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64()},
     **{"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "TEXT": TEXT, "VARCHAR": TEXT, "DATE": DATE},
@@ -126,6 +128,8 @@ class Reader:
             return compare.comparison(LOGIC[type(node)], *self._beside_spans(node.left, node.right))
         if type(node) in _ARITHMETIC:
             return self._arithmetic(node)
+        if type(node) in _BITS:
+            return self._bits(node)
         if isinstance(node, exp.NullSafeNEQ):
             return compare.negated(compare.comparison("<=>", self.term(node.left), self.term(node.right)))
         match node:
@@ -140,6 +144,10 @@ class Reader:
                 return self.scope.column([part.name for part in node.parts], self.text)
             case exp.Neg():
                 return self._negative(node.this)
+            case exp.BitwiseNot():
+                if (inverted := numbers.inverted_bits(self.term(node.this))) is None:
+                    raise self.refused(node, "expected a whole number")
+                return inverted
             case exp.Is():
                 return self._is(node)
             case exp.In():
@@ -178,7 +186,7 @@ class Reader:
                 return literal("".join(part.this for part in node.expressions), TEXT)
             case exp.Cast():
                 return self._cast(node)
-            case exp.DPipe():
+            case exp.DPipe() if type(node.left) not in _BITS:
                 return self._call("concat", [node.left, node.right])
             case exp.Like() | exp.ILike():
                 return self._like(node, "\\")
@@ -242,6 +250,15 @@ class Reader:
             term = numbers.arithmetic(op, left, right)
         if term is None:
             raise self.refused(node, "the types of its sides do not go together")
+        return term
+
+    def _bits(self, node: Any) -> Term:
+        ops = list(_BITS)
+        if type(node.left) in ops and ops.index(type(node.left)) < ops.index(type(node)):
+            raise self.refused(node, "put brackets around what comes first: & binds tighter than ^, and ^ than |")
+        term = numbers.bitwise(_BITS[type(node)], self.term(node.left), self.term(node.right))
+        if term is None:
+            raise self.refused(node, "expected whole numbers")
         return term
 
     def _number_beside(self, term: Term, other: Term, op: str) -> Term:
