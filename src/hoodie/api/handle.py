@@ -9,7 +9,7 @@ from hoodie.config.datasource import check_options, overridden
 from hoodie.config.driver_options import is_driver_option
 from hoodie.config.options import Options as Checked
 from hoodie.config.read import ReadSettings
-from hoodie.config.write import missing_options
+from hoodie.config.write import missing_options, without_dropping
 from hoodie.errors import InvalidOption
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
@@ -43,6 +43,10 @@ class TableHandle(Generic[Frame]):
 
     def _settings(self, options: Options | None) -> Settings:
         return Settings.read(self._options(options))
+
+    def _condition_settings(self, options: Options | None) -> Settings:
+        """Of a write that says of each row what becomes of it."""
+        return Settings.read(without_dropping(self._options(options)))
 
     def _read_settings(self, options: Options | None) -> ReadSettings:
         return ReadSettings.read(self._options(options))

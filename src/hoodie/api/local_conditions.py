@@ -10,17 +10,17 @@ from hoodie.conditional import merge as merges
 from hoodie.conditional import update as updates
 from hoodie.conditional.clauses import MergeRequest
 from hoodie.conditional.rows import TableCall, normal_frame
-from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
+from hoodie.table.settings import Settings
 from hoodie.writing.result import WriteResult, failures_heard
 
 Frames = Mapping[str, Any] | None
 
 
 def local_merge(
-    storage: Storage, source: Any, condition: Any, names: tuple[str, str], frames: Frames, options: Options
+    storage: Storage, source: Any, condition: Any, names: tuple[str, str], frames: Frames, settings: Settings
 ) -> MergeBuilder:
     """names: of the table and of the source"""
     if is_spark_frame(source):
@@ -31,19 +31,19 @@ def local_merge(
 
     def execute(request: MergeRequest) -> WriteResult:
         with failures_heard(storage, "MERGE"):
-            return merges.merge(call, request, options)
+            return merges.merge(call, request, settings)
 
     return MergeBuilder(MergeRequest(arrow_stream(source).read_all(), condition, (), *names), execute)
 
 
 def local_update(
-    storage: Storage, condition: Any, values: Mapping[str, Any], name: str, frames: Frames, options: Options
+    storage: Storage, condition: Any, values: Mapping[str, Any], name: str, frames: Frames, settings: Settings
 ) -> WriteResult:
-    return updates.update(_call(storage, frames), condition, values, options, name)
+    return updates.update(_call(storage, frames), condition, values, settings, name)
 
 
-def local_delete(storage: Storage, condition: Any, name: str, frames: Frames, options: Options) -> WriteResult:
-    return updates.delete_where(_call(storage, frames), condition, options, name)
+def local_delete(storage: Storage, condition: Any, name: str, frames: Frames, settings: Settings) -> WriteResult:
+    return updates.delete_where(_call(storage, frames), condition, settings, name)
 
 
 def _call(storage: Storage, frames: Frames) -> TableCall:
@@ -68,13 +68,13 @@ def delete_by_condition(
     Raises as `HoodieTable.update`
     """
     with failures_heard(table.storage, "DELETE"):
-        checked = table._options(options)
+        settings = table._condition_settings(options)
         if table.session is None:
-            return local_delete(table.storage, condition, name, frames, checked)
+            return local_delete(table.storage, condition, name, frames, settings)
         from hoodie.spark.merge import run  # PySpark is there: the table has a session
 
         refuse_frames(frames)
-        return run.delete_with_spark(table.session, table.storage, condition, checked, name)
+        return run.delete_with_spark(table.session, table.storage, condition, settings, name)
 
 
 def refuse_frames(frames: object) -> None:

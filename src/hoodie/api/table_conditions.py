@@ -46,11 +46,11 @@ class TableConditions(TableHandle[Frame]):
         options      of the write
         Raises       InvalidInput, SchemaMismatch
         """
-        checked = self._options(options)
+        settings = self._condition_settings(options)
         if not isinstance(source_name, str) or not isinstance(target_name, str):
             raise InvalidInput(f"source_name={source_name!r}, target_name={target_name!r}: expected names as text")
         if self.session is None:
-            return local_merge(self.storage, source, condition, (target_name, source_name), frames, checked)
+            return local_merge(self.storage, source, condition, (target_name, source_name), frames, settings)
         from hoodie.spark.merge.run import merge_with_spark, quotes_told
 
         refuse_frames(frames)
@@ -59,7 +59,7 @@ class TableConditions(TableHandle[Frame]):
         def execute(request: MergeRequest) -> WriteResult:
             values = [value for clause in request.clauses for value in (clause.values or {}).values()]
             with failures_heard(self.storage, "MERGE"), quotes_told(values):
-                return merge_with_spark(session, self.storage, request, checked)
+                return merge_with_spark(session, self.storage, request, settings)
 
         return MergeBuilder(request, execute)
 
@@ -91,14 +91,14 @@ class TableConditions(TableHandle[Frame]):
         if not isinstance(name, str):
             raise InvalidInput(f"name={name!r}: expected what the condition calls the table, as text")
         with failures_heard(self.storage, "UPDATE"):
-            checked, where = self._options(options), held_filters(where)
+            settings, where = self._condition_settings(options), held_filters(where)
             if self.session is None:
-                return local_update(self.storage, where, values, name, frames, checked)
+                return local_update(self.storage, where, values, name, frames, settings)
             from hoodie.spark.merge.run import quotes_told, update_with_spark
 
             refuse_frames(frames)
             with quotes_told(values.values()):
-                return update_with_spark(self.session, self.storage, where, values, checked, name)
+                return update_with_spark(self.session, self.storage, where, values, settings, name)
 
     def stream_upsert(
         self, name: str, *, operation: str = "upsert", missing: str | None = None, options: Options | None = None

@@ -32,7 +32,14 @@ from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions
 from hoodie.config.options import Options
-from hoodie.config.write import WriteOperation, WriteOptions, missing_options
+from hoodie.config.write import (
+    COMBINE,
+    WriteOperation,
+    WriteOptions,
+    for_new_keys,
+    missing_options,
+    once_dropped,
+)
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks
@@ -47,7 +54,6 @@ from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, named_settings, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.writing.batch.duplicates import for_new_keys, once_dropped
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
@@ -360,7 +366,7 @@ def _replace(df: Any, table: HoodieTable[Any], operation: WriteOperation, option
     """Put a new table with the rows in place of the one that is there."""
     has_key = bool(options.read(KeyOptions).record_key)
     if has_key and operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
-        options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
+        options = overridden(options, {COMBINE: "true"})  # as an upsert into a new table does
     if has_key and Settings.read(options).drops_existing(operation):
         options = once_dropped(options)
     new = replacement(table.storage, options)

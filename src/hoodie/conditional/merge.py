@@ -24,7 +24,6 @@ from hoodie.conditional.rows import (
 )
 from hoodie.conditional.shape import TableShape, check_request, equated, joined_schema
 from hoodie.conditional.target import MergeTarget, keeping_columns, run_attempts
-from hoodie.config.options import Options
 from hoodie.expressions.casts import kernel_of
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Mask, is_true, spread
@@ -32,6 +31,7 @@ from hoodie.expressions.typed import equal_alike
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.generated_keys import NewKeys
 from hoodie.merge.rows import ROW_ACTION, RowAction
+from hoodie.table.settings import Settings
 from hoodie.writing.batch.arrow import require_columns
 from hoodie.writing.result import WriteResult
 from hoodie.writing.write import as_merge
@@ -39,7 +39,7 @@ from hoodie.writing.write import as_merge
 _NO_EFFECT = -2
 
 
-def merge(call: TableCall, request: MergeRequest, options: Options) -> WriteResult:
+def merge(call: TableCall, request: MergeRequest, settings: Settings) -> WriteResult:
     """Carry a merge out, as one commit.
 
     returns  counts of rows: `inserted`, `updated`, `deleted`, and `copied` along in rewritten base files
@@ -51,7 +51,7 @@ def merge(call: TableCall, request: MergeRequest, options: Options) -> WriteResu
     def attempt(target: MergeTarget) -> WriteResult:
         return _merge(call, target, replace(request, source=normal_frame(request.source, target.declared)))
 
-    return run_attempts(call.storage, options, attempt)
+    return run_attempts(call.storage, settings, attempt)
 
 
 def _merge(call: TableCall, target: MergeTarget, request: MergeRequest) -> WriteResult:

@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from hoodie.conditional.shape import TableShape, shape_of
 from hoodie.config.datasource import overridden
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, missing_options
 from hoodie.errors import FileGone, UnsupportedTable
 from hoodie.keygen.arrow_keys import in_units_of
@@ -18,7 +17,6 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import writer_keygen
-from hoodie.writing.batch.duplicates import without_dropping
 from hoodie.writing.finish import overtaken
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.run import with_retries
@@ -39,12 +37,12 @@ class MergeTarget:
     phases: Phases
 
 
-def run_attempts(storage: Storage, options: Options, attempt: Callable[[MergeTarget], WriteResult]) -> WriteResult:
+def run_attempts(storage: Storage, settings: Settings, attempt: Callable[[MergeTarget], WriteResult]) -> WriteResult:
     """Rows that were read before another writer's commit are read again: each attempt is a whole one.
 
+    settings  of a write that says of each row what becomes of it
     Raises  WriteConflict once there were enough of them; UnsupportedTable; as the attempts
     """
-    settings = Settings.read(without_dropping(options))
 
     def whole_attempt() -> WriteResult:
         target: MergeTarget | None = None

@@ -19,7 +19,6 @@ from hoodie.conditional.rows import (
 )
 from hoodie.conditional.shape import assigned_columns, joined_schema
 from hoodie.conditional.target import MergeTarget, run_attempts
-from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Term, is_true
@@ -28,23 +27,24 @@ from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.selection import condition_of
 from hoodie.schema.schema import with_meta_fields
+from hoodie.table.settings import Settings
 from hoodie.writing.result import WriteResult
 from hoodie.writing.write import as_update
 
 
-def update(call: TableCall, condition: Any, values: Mapping[str, Any], options: Options, name: str) -> WriteResult:
+def update(call: TableCall, condition: Any, values: Mapping[str, Any], settings: Settings, name: str) -> WriteResult:
     """Set columns of the rows for which a condition holds; None: of all.
 
     Raises  InvalidInput, SchemaMismatch, MissingPackage: nothing has changed; WriteConflict; UnsupportedTable
     """
     if not values:
         raise InvalidInput("the update sets no column")
-    return run_attempts(call.storage, options, lambda target: _update(call, target, condition, values, name))
+    return run_attempts(call.storage, settings, lambda target: _update(call, target, condition, values, name))
 
 
-def delete_where(call: TableCall, condition: Any, options: Options, name: str) -> WriteResult:
+def delete_where(call: TableCall, condition: Any, settings: Settings, name: str) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `update`"""
-    return run_attempts(call.storage, options, lambda target: _delete(call, target, condition, name))
+    return run_attempts(call.storage, settings, lambda target: _delete(call, target, condition, name))
 
 
 def _scope(call: TableCall, target: MergeTarget, name: str) -> Scope:

@@ -29,14 +29,13 @@ from hoodie.config.services import SERVICE_GROUPS, RollbackOptions
 from hoodie.config.sync import SYNC_GROUPS, without_other_sync
 from hoodie.config.table import CDC, CDC_MODE, LoggedImages, TableConfig, TableType
 from hoodie.config.validators import ValidatorOptions
-from hoodie.config.write import WRITE_GROUPS, ConsoleOptions, DuplicatePolicy, WriteOperation, WriteOptions
+from hoodie.config.write import COMBINE, WRITE_GROUPS, ConsoleOptions, DuplicatePolicy, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
 from hoodie.model.table_version import DEFAULT_VERSION, VERSIONS, WRITTEN
 
 _OPERATION = "hoodie.datasource.write.operation"
 _INSERT_MODE = "hoodie.sql.insert.mode"
 _INSERTS = (WriteOperation.INSERT, WriteOperation.UPSERT, WriteOperation.BULK_INSERT)
-_COMBINE = "hoodie.combine.before.insert"
 _DUPLICATES = "hoodie.datasource.insert.dup.policy"
 DEFAULT_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 
@@ -279,7 +278,7 @@ def sql_insert(options: Mapping[str, str], table: TableConfig) -> tuple[WriteOpe
     """
     typed = read_options(DatasourceOptions, options)
     ordered = bool(table.ordering and table.record_key)  # without a key no two rows are versions of one
-    combined = {_COMBINE: "true"} if ordered and _COMBINE not in options else {}
+    combined = {COMBINE: "true"} if ordered and COMBINE not in options else {}
     if _OPERATION in options:
         if typed.operation not in _INSERTS:
             raise InvalidOption(f"{_OPERATION}={typed.operation}: INSERT INTO does {', '.join(_INSERTS)}")

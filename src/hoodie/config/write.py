@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from hoodie.config.options import GiB, MiB, above_zero, bytes_option, from_zero, not_negative, option
+from hoodie.config.options import GiB, MiB, Options, above_zero, bytes_option, from_zero, not_negative, option
 from hoodie.errors import InvalidInput
 from hoodie.model.commit import Operation
 
@@ -77,6 +77,7 @@ class LogFormat(StrEnum):
 #: Options by which an insert leaves out rows whose key is there.
 DROP = "hoodie.datasource.write.insert.drop.duplicates"
 POLICY = "hoodie.datasource.insert.dup.policy"
+COMBINE = "hoodie.combine.before.insert"
 
 
 class DuplicatePolicy(StrEnum):
@@ -248,9 +249,7 @@ class WriteOptions:
         "GLOBAL_RECORD_LEVEL_INDEX is the same. "
         "AUTO: what the table was created with, BUCKET on a table of buckets, else SIMPLE.",
     )
-    combine_before_insert: bool = option(
-        "hoodie.combine.before.insert", False, "Combine rows of one key within an insert, too."
-    )
+    combine_before_insert: bool = option(COMBINE, False, "Combine rows of one key within an insert, too.")
     combine_before_upsert: bool = option(
         "hoodie.combine.before.upsert",
         True,
@@ -460,3 +459,18 @@ class ConsoleOptions:
         "A call of more than two seconds says on standard error how far it is; writes and compactions show a bar in "
         "terminals and notebooks that have the package tqdm. Not an option of Hudi.",
     )
+
+
+def once_dropped(options: Options) -> Options:
+    """The options for the rows that an insert has left."""
+    return Options({**without_dropping(options), COMBINE: "true"})
+
+
+def without_dropping(options: Options) -> Options:
+    """The options of a write that says of each row what becomes of it: none of them drops any."""
+    return Options({key: value for key, value in options.items() if key not in (DROP, POLICY)})
+
+
+def for_new_keys(options: Options) -> Options:
+    """The options for a table without a record key, which has the key of no new row: no policy has anything to do."""
+    return Options({key: value for key, value in options.items() if key != POLICY})

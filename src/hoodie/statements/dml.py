@@ -70,7 +70,7 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
         condition = next(expressions)
         clauses = [_rebound(clause, expressions) for clause in statement.clauses]
         request = MergeRequest(source, condition, tuple(clauses), statement.table.alias, statement.source_name)
-        return merge_run.merge_with_spark(session, table.storage, request, table.options)
+        return merge_run.merge_with_spark(session, table.storage, request, table._condition_settings(None))
 
 
 def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:

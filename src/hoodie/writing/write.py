@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, begin, given_up_on_error, to_work
 from hoodie.config.table import require_unicode, require_writable
-from hoodie.config.write import DROP, POLICY, IndexType, MissingColumns, WriteOperation
+from hoodie.config.write import COMBINE, DROP, POLICY, IndexType, MissingColumns, WriteOperation
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index, IndexContext
@@ -352,7 +352,7 @@ def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *,
     Hudi refuses these, too."""
     name = state.config.name
     key_options = {
-        "hoodie.combine.before.insert": settings.write.combine_before_insert,
+        COMBINE: settings.write.combine_before_insert,
         DROP: settings.dropping.duplicates,
     }
     for key, value in key_options.items():

@@ -17,7 +17,6 @@ from hoodie.conditional.clauses import Act, MergeRequest, When, check_names, wit
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.conditional.shape import TableShape, assigned_columns, check_request, equated, joined_schema
 from hoodie.conditional.target import MergeTarget, keeping_columns, run_attempts
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.expressions.text import tick
@@ -41,6 +40,7 @@ from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire_frame
 from hoodie.spark.write.run import incoming
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.planning import HeldBatch
 from hoodie.writing.result import Phases, WriteResult
@@ -83,7 +83,7 @@ def quotes_told(values: Iterable[Any]) -> Iterator[None]:
         raise
 
 
-def merge_with_spark(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
+def merge_with_spark(session: SparkSession, storage: Storage, request: MergeRequest, settings: Settings) -> WriteResult:
     """Carry a merge out, as one commit.
 
     returns  counts of rows: `inserted`, `updated`, `deleted`, and `copied` along in rewritten base files
@@ -95,7 +95,7 @@ def merge_with_spark(session: SparkSession, storage: Storage, request: MergeRequ
             f"the source of a merge is a Spark DataFrame, not {type(request.source).__name__}: spark.createDataFrame(…)"
         )
     check_names(request.columns, request.source_name)
-    return run_attempts(storage, options, lambda target: _marked(_merge, session, target, request))
+    return run_attempts(storage, settings, lambda target: _marked(_merge, session, target, request))
 
 
 def update_with_spark(
@@ -103,20 +103,20 @@ def update_with_spark(
     storage: Storage,
     condition: str | Sequence[Any] | Column | None,
     values: Mapping[str, Any],
-    options: Options,
+    settings: Settings,
     name: str = "target",
 ) -> WriteResult:
     """Set columns of the rows for which a condition holds; None: of all. Raises as `merge`."""
     if not values:
         raise InvalidInput("the update sets no column")
-    return run_attempts(storage, options, lambda target: _marked(_update, session, target, condition, values, name))
+    return run_attempts(storage, settings, lambda target: _marked(_update, session, target, condition, values, name))
 
 
 def delete_with_spark(
-    session: SparkSession, storage: Storage, condition: Any, options: Options, name: str = "target"
+    session: SparkSession, storage: Storage, condition: Any, settings: Settings, name: str = "target"
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `merge`."""
-    return run_attempts(storage, options, lambda target: _marked(_delete, session, target, condition, name))
+    return run_attempts(storage, settings, lambda target: _marked(_delete, session, target, condition, name))
 
 
 # --- merge ---

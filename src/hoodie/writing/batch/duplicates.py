@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.options import Options
-from hoodie.config.write import DROP, POLICY
 from hoodie.errors import InvalidInput, KeyMatchedTwice
 from hoodie.keygen.arrow_keys import column_at, type_at
 from hoodie.keygen.keygen import EMPTY_KEY_PART, NULL_KEY_PART
@@ -160,24 +158,6 @@ def _tuples(rows: pa.Table, columns: Sequence[str], key: Sequence[str]) -> pa.Ta
     parts = [column_at(rows, name) for name in columns]
     names = [*key, *(f"{_PART}{at}" for at in range(len(columns)))]
     return pa.Table.from_arrays([*(rows.column(name) for name in key), *parts], names)
-
-
-_COMBINE = "hoodie.combine.before.insert"
-
-
-def once_dropped(options: Options) -> Options:
-    """The options for the rows that are left."""
-    return Options({**without_dropping(options), _COMBINE: "true"})
-
-
-def without_dropping(options: Options) -> Options:
-    """The options without those: of a write that says of each row what becomes of it."""
-    return Options({key: value for key, value in options.items() if key not in (DROP, POLICY)})
-
-
-def for_new_keys(options: Options) -> Options:
-    """The options for a table without a record key, which has the key of no new row: no policy has anything to do."""
-    return Options({key: value for key, value in options.items() if key != POLICY})
 
 
 def combine_duplicates(batch: pa.Table, key_columns: Sequence[str], rule: MergeRule) -> pa.Table:
