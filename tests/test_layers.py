@@ -106,9 +106,9 @@ def test_below_the_doors_options_are_typed() -> None:
 
 def test_what_is_below_the_doors_takes_typed_settings_and_not_the_options_of_a_call() -> None:
     """`Options` may name anything; a signature with it does not say what the function goes by. Named are the doors, and
-    what is not free of it yet."""
+    who makes settings of options or hands them to an index, which has options of its own."""
     doors = ("api", "cli", "statements", "sources", "spark.stream", "config", "testing")
-    others = ("table.settings", "conditional", "spark.merge", "writing", "hbase")
+    others = ("table.settings", "writing.operations", "hbase")
     found = [
         f"{module}:{node.lineno}"
         for module, tree in _library()

@@ -45,7 +45,7 @@ class TableHandle(Generic[Frame]):
         return Settings.read(self._options(options))
 
     def _condition_settings(self, options: Options | None) -> Settings:
-        """Of a write that says of each row what becomes of it."""
+        """Those of a write that says of each row what becomes of it."""
         return Settings.read(without_dropping(self._options(options)))
 
     def _read_settings(self, options: Options | None) -> ReadSettings:

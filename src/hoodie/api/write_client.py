@@ -369,10 +369,9 @@ def _replace(df: Any, table: HoodieTable[Any], operation: WriteOperation, option
         options = overridden(options, {COMBINE: "true"})  # as an upsert into a new table does
     if has_key and Settings.read(options).drops_existing(operation):
         options = once_dropped(options)
-    new = replacement(table.storage, options)
-    batch = table.engine.check(
-        table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, Settings.read(options), new.state
-    )
+    settings = Settings.read(options)
+    new = replacement(table.storage, settings)
+    batch = table.engine.check(table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, settings, new.state)
     return run(batch, replacing=new)
 
 

@@ -118,10 +118,11 @@ class ArrowTable:
 
         options  of the new table and of its writes
         """
-        storage, write_options = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
-        new = replacement(storage, write_options)
+        write_options = Checked({key: as_text(value) for key, value in options.items()})
+        storage, settings = self._storage(), Settings.read(write_options)
+        new = replacement(storage, settings)
         operation = WriteOperation.INSERT_OVERWRITE_TABLE
-        batch = check_batch(storage, operation, rows.to_reader(), Settings.read(write_options), after_commit, new.state)
+        batch = check_batch(storage, operation, rows.to_reader(), settings, after_commit, new.state)
         return run(batch, replacing=new)
 
     # --- services ---

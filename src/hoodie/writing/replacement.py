@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hoodie.config.options import Options
 from hoodie.config.table import REPLACED, from_properties
 from hoodie.errors import InvalidInput
 from hoodie.metadata.keeping.drop import drop_metadata
@@ -50,15 +49,15 @@ class Replacement:
         settle(self.state.storage, load_state(self.state.storage).config)
 
 
-def replacement(storage: Storage, options: Options) -> Replacement:
-    """A table with the given options, as if none were there, in place of the one that is.
+def replacement(storage: Storage, settings: Settings) -> Replacement:
+    """A table with the options of a write, as if none were there, in place of the one that is.
 
     Raises InvalidOption as for a new table; UnsupportedTable when the one that is there is not one to write;
            InvalidInput when a savepoint or a planned compaction forbids it, or one of the tables has no partitions
     """
-    current = writable_state(storage, Settings.read(options))
+    current = writable_state(storage, settings)
     _refuse_kept(current)
-    new_properties = table_properties(options, version=current.layout.version)
+    new_properties = table_properties(settings.options, version=current.layout.version)
     warn_of_new_table(new_properties)
     properties = taking_over(new_properties, current.config.properties)
     config = from_properties({**properties, REPLACED: NOT_YET})

@@ -231,7 +231,7 @@ def test_rows_that_come_during_an_overwrite_refuse_it() -> None:
     """They would be left in the new table, in files of the old one."""
     storage = old_table().storage
     options = {**NEW, **LEFT_ALONE}
-    new = replacement(storage, Options(options))
+    new = replacement(storage, Settings.read(Options(options)))
     carry_out = begun(storage, options, new)
     ArrowTable(storage, OLD).insert(pa.table({"id": [9], "city": ["bonn"], "ts": [1], "qty": [9]}), LEFT_ALONE)
     with pytest.raises(WriteConflict, match="contradicts"):
@@ -242,7 +242,7 @@ def test_rows_that_come_during_an_overwrite_refuse_it() -> None:
 def test_of_two_overwrites_at_once_one_is_refused() -> None:
     storage = old_table().storage
     options = {**NEW, **LEFT_ALONE}
-    new = replacement(storage, Options(options))
+    new = replacement(storage, Settings.read(Options(options)))
     carry_out = begun(storage, options, new)
     ArrowTable(storage).replace(NEW_ROWS.slice(0, 1), {**options, "hoodie.table.name": "other"})
     with pytest.raises(WriteConflict, match="replaced the whole table meanwhile"):
