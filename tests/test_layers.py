@@ -145,6 +145,7 @@ def test_each_kind_of_violation_is_found() -> None:
             "from .. import plan",
             "import importlib\nimportlib.import_module('hoodie.view.slices')",
         ],
+        "hoodie.expressions.reader": ["import sqlglot", "from sqlglot.errors import ParseError"],
         "hoodie.view.slices": ["from hoodie.merge.order import newest", "import hoodie", "from hoodie import Table"],
         "hoodie.commit.publish": ["import pyspark", "from pyspark.sql import DataFrame", "import hoodie.spark.tasks"],
         "hoodie.spark.run": ["from hoodie.cli import main", "from hoodie.testing.memory import MemoryStorage"],
@@ -185,6 +186,8 @@ def violations(module: str, tree: ast.Module) -> Iterator[str]:
         where = f"{module.replace('.', '/')}:{line} imports {target}"
         if parts[0] == "pyspark" and package not in MAY_IMPORT_PYSPARK:
             yield f"{where}: only {', '.join(sorted(MAY_IMPORT_PYSPARK))} may"
+        if parts[0] == "sqlglot" and module != "hoodie.expressions.parser":
+            yield f"{where}: take it from hoodie.expressions.parser"
         if parts[0] != "hoodie":
             continue
         if len(parts) == 1 or parts[1] not in FLOOR:

@@ -8,13 +8,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import Token, TokenType
-
 from hoodie.expressions.functions import FUNCTIONS
-from hoodie.expressions.text import DIALECT
+from hoodie.expressions.parser import DIALECT, ParseError, Spark, Token, TokenType, exp
 
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _ENDS = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA}

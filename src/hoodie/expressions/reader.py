@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions import compare, nested, numbers, texts, times
@@ -22,6 +20,7 @@ from hoodie.expressions.functions import call, choice
 from hoodie.expressions.grammar import syntax_tree
 from hoodie.expressions.joins import Conjunct
 from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_number, is_text_kind
+from hoodie.expressions.parser import SqlglotError, exp
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.subqueries import among_rows, exists, single_value
 from hoodie.expressions.terms import Term, computed, literal

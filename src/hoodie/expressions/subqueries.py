@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions import compare, kinds
@@ -15,6 +14,7 @@ from hoodie.expressions.aggregates import AGGREGATES, Aggregate
 from hoodie.expressions.casts import cast
 from hoodie.expressions.joins import Conjunct, Pairs, paired_rows, pairs, tables_of
 from hoodie.expressions.kinds import BOOL, INT
+from hoodie.expressions.parser import exp
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Mask, Name, Term, Value, elementwise, is_true, literal, spread
 

@@ -7,21 +7,7 @@ import functools
 import re
 from collections.abc import Collection
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
-
-
-class _Spark(Spark):
-    """Spark's SQL, where two quotes within a text are one, as in 'it''s'."""
-
-    class Tokenizer(Spark.Tokenizer):
-        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012
-
-
-DIALECT = _Spark
+from hoodie.expressions.parser import SqlglotError, Token, TokenType, exp, parse, tokens_of
 
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -33,11 +19,6 @@ _BEFORE_OPERAND = {
     *(TokenType.DIV, TokenType.AMP, TokenType.PIPE, TokenType.CARET, TokenType.TILDE),
     *(TokenType.BETWEEN, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE, TokenType.FROM),
 }
-
-
-def tokens_of(text: str) -> list[Token]:
-    """Raises SqlglotError on text that has no tokens, such as an open quote."""
-    return sqlglot.tokenize(text, read=DIALECT)
 
 
 def depths(tokens: list[Token]) -> list[int]:
@@ -120,7 +101,7 @@ def columns_named(text: str) -> list[tuple[str, ...]] | None:
 def parsed(text: str) -> exp.Expr | None:
     """The expression's tree, which is not to be changed; None where sqlglot does not read it."""
     try:
-        return sqlglot.parse_one(text, read=DIALECT)
+        return parse(text)
     except SqlglotError:
         return None
 

@@ -6,13 +6,10 @@ from contextlib import suppress
 from itertools import islice, starmap
 from typing import Any
 
-import sqlglot
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from hoodie.errors import StatementError
-from hoodie.expressions.text import DIALECT
+from hoodie.expressions.parser import DIALECT, SqlglotError, exp, parse
 from hoodie.spark.names import NamedTable
 from hoodie.statements.cutting import Text, rest_of
 from hoodie.statements.procedures.procedure import Called, Parameter, Procedure, table_named
@@ -94,7 +91,7 @@ def _read(text: Text) -> exp.Anonymous:
     """The call as a tree: sqlglot reads it as the selection of a function."""
     call_ = text.after(0)
     try:
-        selected = sqlglot.parse_one(f"SELECT {call_}", read=DIALECT).expressions[0]
+        selected = parse(f"SELECT {call_}").expressions[0]
     except SqlglotError as problem:
         raise call_.unreadable("expected CALL procedure(argument => value, …)") from problem
     expression = selected.expression if isinstance(selected, exp.Dot) else selected

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import sqlglot
 from pyspark.errors import ParseException
 from pyspark.sql.types import StructType
-from sqlglot import exp
 
 from hoodie.config.table import TableConfig
-from hoodie.expressions.text import DIALECT
+from hoodie.expressions.parser import DIALECT, OPTIONS, exp, parse
 from hoodie.spark.names import PROVIDERS
 from hoodie.statements.cutting import Name, Text
 
@@ -71,7 +69,7 @@ def format_of(text: Text) -> str:
 _CLAUSES = "USING, PARTITIONED BY, LOCATION, COMMENT, OPTIONS and TBLPROPERTIES"
 _KNOWN = (
     *(exp.FileFormatProperty, exp.PartitionedByProperty, exp.LocationProperty, exp.SchemaCommentProperty),
-    exp.OptionsProperty,
+    OPTIONS,
 )
 #: A column of the table, and one that is declared in PARTITIONED BY.
 _PARTITION = (exp.Identifier, exp.Column, exp.ColumnDef)
@@ -83,7 +81,7 @@ def read_create(text: Text, name: Name, at: int) -> Create:
     at  the place behind the name
     """
     schema = fields_of(text.inside(at)[0]) if text.word(at) == "(" else None
-    tree = sqlglot.parse_one(str(text), read=DIALECT)
+    tree = parse(str(text))
     _refuse_others(text, tree)
     options: dict[str, str] = {}
     location, comment, partitions = "", "", tuple[str, ...]()

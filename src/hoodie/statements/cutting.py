@@ -7,13 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
-
 from hoodie.errors import StatementError
-from hoodie.expressions.text import DIALECT, depths, plain_problem, tokens_of
+from hoodie.expressions.parser import SqlglotError, Token, TokenType, exp, parse, tokens_of
+from hoodie.expressions.text import depths, plain_problem
 
 _QUOTED = {
     *(TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BYTE_STRING),
@@ -225,7 +221,7 @@ def with_whole_comments(text: Text) -> Text:
 def check_grammar(text: Text) -> exp.Expr:
     """The tree of a statement. Raises StatementError with the position where it cannot be read"""
     try:
-        return sqlglot.parse_one(str(text), read=DIALECT)
+        return parse(str(text))
     except SqlglotError as problem:
         errors = getattr(problem, "errors", None) or [{}]
         line, column = errors[0].get("line"), errors[0].get("col")

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
+from hoodie.expressions.parser import exp
 from hoodie.expressions.text import tick
 from hoodie.spark.catalog import SESSION_CATALOG
 from hoodie.spark.names import qualified

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot.tokenizer_core import TokenType
 
 from hoodie.api.table import HoodieTable, open_table
 from hoodie.config.read import IncrementalFormat
 from hoodie.errors import StatementError
+from hoodie.expressions.parser import TokenType
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
 from hoodie.spark.names import named_table

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot.tokenizer_core import TokenType
 
 from hoodie.errors import StatementError
+from hoodie.expressions.parser import TokenType
 from hoodie.spark.entries import sql_text
 from hoodie.statements.cutting import Text
 

@@ -7,18 +7,16 @@ from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
-import sqlglot
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from hoodie.api.table import HoodieTable, open_table
 from hoodie.config.datasource import check_options, overridden, version_options, write_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, StatementError, TableNotFound
-from hoodie.expressions.text import DIALECT, tick
+from hoodie.expressions.parser import SqlglotError, exp, parse
+from hoodie.expressions.text import tick
 from hoodie.spark.names import PREFIX, NamedTable, qualified
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.table_views import TableView, view_named
@@ -200,7 +198,7 @@ def _bound(
     their frames. None: it has none of ours."""
     text = _as_selects(text)
     try:
-        tree = sqlglot.parse_one(text, read=DIALECT)
+        tree = parse(text)
     except SqlglotError:
         return None
     targets = {id(table) for node in tree.find_all(*_WRITES) if node.this for table in node.this.find_all(exp.Table)}

@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
 
 from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidInput, StatementError, UnsupportedTable
+from hoodie.expressions.parser import exp
 from hoodie.expressions.text import parsed, tick
 from hoodie.spark.names import PROVIDERS
 from hoodie.spark.own_sql import forget_foreign, spark_sql

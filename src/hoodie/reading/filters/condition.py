@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast
 from hoodie.expressions.chains import balanced, operands
 from hoodie.expressions.kinds import BOOL, DATE, TEXT, evaluated_kind, is_decimal, is_float, is_integer
+from hoodie.expressions.parser import exp
 from hoodie.expressions.reader import LOGIC, Reader, read_condition, tree_of
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import NOTHING, Block, Term, spread

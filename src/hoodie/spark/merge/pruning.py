@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
-from sqlglot import exp
 
 from hoodie.errors import InvalidInput
+from hoodie.expressions.parser import exp
 from hoodie.expressions.reader import tree_of
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.text import columns_named, conjuncts, tick
