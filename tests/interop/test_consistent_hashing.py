@@ -18,6 +18,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import CorruptFile, HoodieError, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.timeline.plans import encode_replace_plan
+from hoodie.index.bucket import HashFields
 from hoodie.index.consistent_hashing import (
     INITIAL,
     METADATA,
@@ -120,7 +121,7 @@ def test_each_key_that_hudi_placed_is_in_its_node() -> None:
     assert len(FACTS["snapshot"]) == 18
     for row in FACTS["snapshot"]:
         nodes = first_ring(row["part"], 2).nodes
-        (at,) = nodes_of(hash_values(pa.array([row["id"]]), ["id"]), nodes)
+        (at,) = nodes_of(hash_values(pa.array([row["id"]]), HashFields(("id",))), nodes)
         assert row["_hoodie_file_name"].startswith(nodes[at].file_id)
 
 
@@ -141,7 +142,7 @@ def test_a_hash_belongs_to_the_first_node_that_is_not_below_it_and_behind_the_la
     ],
 )
 def test_the_values_of_a_compound_key_are_hashed_one_after_the_other(key: str, text: str) -> None:
-    found = hash_values(pa.array(["z", key, "b:2"]), ["a", "b"])
+    found = hash_values(pa.array(["z", key, "b:2"]), HashFields(("a", "b")))
     assert found[1] == int(xxh32(pa.array([text]))[0]) & 0x7FFFFFFF
 
 
@@ -190,7 +191,7 @@ def test_updates_inserts_and_deletes_go_to_the_buckets_of_their_keys(
     assert {slice_.group for slice_ in either.slices()} == groups
     for row in after.to_pylist():
         nodes = ring_of(either, row["part"]).nodes
-        (at,) = nodes_of(hash_values(pa.array([row["id"]]), ["id"]), nodes)
+        (at,) = nodes_of(hash_values(pa.array([row["id"]]), HashFields(("id",))), nodes)
         assert row["_hoodie_file_name"].startswith(nodes[at].file_id) or nodes[at].file_id in row["_hoodie_file_name"]
     assert set(after.filter(pc.is_in(after["id"], changed["id"]))["ts"].to_pylist()) == {99}
     assert_same_rows(read_hudi_rs(Path(either.storage.root)), after, ignore=["_hoodie_file_name"])

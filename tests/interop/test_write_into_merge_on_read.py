@@ -14,7 +14,7 @@ import pytest
 
 from hoodie.errors import HoodieError, UnsupportedTable
 from hoodie.formats.log.blocks import BlockKind, read_blocks
-from hoodie.index.bucket import bucket_of, buckets_of
+from hoodie.index.bucket import HashFields, bucket_of, buckets_of
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.storage.local import LocalStorage
@@ -199,7 +199,7 @@ def test_new_keys_of_a_bucket_table_go_to_the_logs_of_their_buckets_and_new_part
     keys = pa.concat_tables([new, elsewhere]).column("id")
     places = {(row["id"], row["ds"]): int(row["_hoodie_file_name"][:8]) for row in table.snapshot().to_pylist()}
     for key, bucket in zip(
-        keys.to_pylist()[:4], buckets_of(keys.combine_chunks(), ["id"], 4)[:4].tolist(), strict=True
+        keys.to_pylist()[:4], buckets_of(keys.combine_chunks(), HashFields(("id",)), 4)[:4].tolist(), strict=True
     ):
         assert places[key, "2031-01-01"] == bucket
         assert places[key, rows["ds"][0].as_py()] == bucket

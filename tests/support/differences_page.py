@@ -79,6 +79,20 @@ _SEEN = (
         "Clean by Hoodie while there are savepoints, and set `hoodie.clean.automatic=false` in Hudi's jobs",
     ),
     (
+        "version 6, Hudi 1.x writes with `hoodie.write.table.version=6` and cleans",
+        "0.15: each write that archives the clean",
+        "fails (`Not an Avro data file`), as the clean's inflight file is empty; the commit itself is there",
+        "archives it",
+        "Archive by Hoodie (`hoodie archive`), and set `hoodie.clean.automatic=false` in the jobs of Hudi 1.x",
+    ),
+    (
+        "version 6 with the index BUCKET, keys with colons, or compound keys with commas in their values",
+        "1.x: writes",
+        "puts them into other buckets than 0.15: updates come in a second time, deletes are lost",
+        "keeps to the rule of 0.15 in version 6, of 1.x in versions 8 and 9",
+        "Let Hudi 1.x neither write to such a table nor upgrade it: write its rows into a new one",
+    ),
+    (
         "Merge-on-Read of version 8 or 9, a `MERGE` by Hudi that sets some columns: its log has these alone",
         "1.2: incremental",
         "fails: `ClassCastException`, or `ArrayIndexOutOfBoundsException`",

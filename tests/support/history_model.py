@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.config.write import WriteOperation
-from hoodie.index.bucket import buckets_of
+from hoodie.index.bucket import HashFields, buckets_of
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.protocol import Storage
 from support.strategies import Row, Shape, Step
@@ -128,7 +128,7 @@ class IndexKind:
         """The file group of a key's bucket, if it is among these."""
         if not self.buckets:
             return None
-        (bucket,) = buckets_of(pa.array([key[1]]), fields, self.buckets).tolist()
+        (bucket,) = buckets_of(pa.array([key[1]]), HashFields(tuple(fields)), self.buckets).tolist()
         return next((file_id for path, file_id in groups if path == key[0] and int(file_id[:8]) == bucket), None)
 
 

@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -31,6 +32,7 @@ from hoodie.keygen.keygen import stored_key_generator
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Action
+from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import join
 from hoodie.timeline.load import read_commit
 
@@ -52,7 +54,21 @@ _FILES_SAMPLED = 16
 #: File ids have room for fewer buckets.
 _MOST_BUCKETS = 100_000
 
+#: What no key has, before the name of each field but the first.
+_BEFORE_NAME = "\0,\0"
+
 Buckets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class HashFields:
+    """The columns of the record key that a bucket follows from.
+
+    hold_commas  their values may, as `TableVersion.keys_hold_commas` says; else a comma ends a value
+    """
+
+    names: tuple[str, ...]
+    hold_commas: bool = False
 
 
 def make(options: Mapping[str, str], config: TableConfig) -> Index:
@@ -72,8 +88,8 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
     return Index(name=NAME, look_up=look_up, sees_logs=shared, check=partial(_check, fields, chosen.buckets))
 
 
-def hash_fields(options: Mapping[str, str], config: TableConfig) -> tuple[str, ...]:
-    """The columns of the record key that a bucket follows from.
+def hash_fields(options: Mapping[str, str], config: TableConfig) -> HashFields:
+    """The columns that options and table name, else those of the record key.
 
     Raises InvalidOption on one outside the record key, and without a record key; TableMismatch on others than the table
            has recorded
@@ -96,30 +112,29 @@ def hash_fields(options: Mapping[str, str], config: TableConfig) -> tuple[str, .
     own = read_options(IndexOptions, recorded).hash_fields or tuple(keys)
     if BUCKETS in recorded and tuple(fields) != own:
         raise TableMismatch(f"{HASH_FIELDS}={','.join(fields)}: {config.name} has {','.join(own)}, which cannot change")
-    return tuple(fields)
+    return HashFields(tuple(fields), VERSIONS[config.version].keys_hold_commas)
 
 
-def buckets_of(keys: pa.Array, fields: Sequence[str], count: int) -> Buckets:
+def buckets_of(keys: pa.Array, fields: HashFields, count: int) -> Buckets:
     """The bucket of each record key.
 
     keys     string[n], no nulls
-    fields   the columns hashed: all or some of the record key's
     returns  int64[n], in [0, count)
     """
     hashes = (string_hashes(keys).view(np.uint32) + np.uint32(31)).view(np.int32)  # of a list of one
-    pairs = np.flatnonzero(np.asarray(pc.match_substring(keys, ":")))
+    pairs = _pairs(keys, fields)
     if len(pairs):
         hashes[pairs] = _hashes_of_pairs(keys.take(pa.array(pairs)), fields)
     return (hashes.astype(np.int64) & 0x7FFFFFFF) % count
 
 
-def hashed_text(keys: pa.Array, fields: Sequence[str]) -> pa.Array:
+def hashed_text(keys: pa.Array, fields: HashFields) -> pa.Array:
     """What the engine CONSISTENT_HASHING hashes of each record key: its values, one after the other.
 
     keys     string[n], no nulls
     returns  string[n]
     """
-    pairs = np.flatnonzero(np.asarray(pc.match_substring(keys, ":")))
+    pairs = _pairs(keys, fields)
     if not len(pairs):
         return keys
     values, absent, bounds = _values_of_pairs(keys.take(pa.array(pairs)), fields)
@@ -131,7 +146,13 @@ def hashed_text(keys: pa.Array, fields: Sequence[str]) -> pa.Array:
     return pc.replace_with_mask(keys, pa.array(mask), joined)
 
 
-def _hashes_of_pairs(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.int32]:
+def _pairs(keys: pa.Array, fields: HashFields) -> npt.NDArray[np.int64]:
+    """Which keys are taken apart."""
+    colon = np.asarray(pc.match_substring(keys, ":"))
+    return np.flatnonzero(colon & np.asarray(pc.match_substring(keys, ",")) if fields.hold_commas else colon)
+
+
+def _hashes_of_pairs(keys: pa.Array, fields: HashFields) -> npt.NDArray[np.int32]:
     values, absent, bounds = _values_of_pairs(keys, fields)
     hashes = string_hashes(values)
     hashes[absent] = 0
@@ -139,20 +160,20 @@ def _hashes_of_pairs(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.in
 
 
 def _values_of_pairs(
-    keys: pa.Array, fields: Sequence[str]
+    keys: pa.Array, fields: HashFields
 ) -> tuple[pa.Array, npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """The values of keys such as "name:value,name:value": string[v], which of them are null, and bounds [n + 1].
 
-    A value with a colon of a simple key is split, too, as Hudi does: its first part is not a field, so that all
-    such keys go to one bucket.
+    Where a comma ends a value, one with a colon of a simple key is split, too, as by Hudi 0.15: its first part is not a
+    field, so that all such keys go to one bucket.
     """
-    lists = pc.split_pattern(keys, ",")
+    lists = _at_names(keys) if fields.hold_commas else pc.split_pattern(keys, ",")
     pieces, bounds = lists.flatten(), lists.offsets.to_numpy().astype(np.int64)
     owner = np.repeat(np.arange(len(keys)), np.diff(bounds))
     colon = np.asarray(pc.find_substring(pieces, ":")).astype(np.int64)
     names = pc.list_element(pc.split_pattern(pieces, ":", max_splits=1), 0)
     lone = colon < 0
-    is_value = lone | np.asarray(pc.is_in(names, pa.array(list(fields))))
+    is_value = lone | np.asarray(pc.is_in(names, pa.array(fields.names, pa.string())))
     # Java's split drops empty pieces at the end.
     last = np.full(len(keys), -1, np.int64)
     filled = np.flatnonzero(np.asarray(pc.not_equal(pieces, "")))
@@ -161,8 +182,22 @@ def _values_of_pairs(
     values = pc.if_else(pa.array(lone), pieces, _after_colon(pieces))
     absent, empty = (~lone & np.asarray(pc.equal(values, word)) for word in ("__null__", "__empty__"))
     values = pc.if_else(pa.array(absent | empty), "", values)
+    if fields.hold_commas:  # a key without a value of a field is one itself
+        whole = np.bincount(owner[is_value], minlength=len(keys)) == 0
+        first = np.zeros(len(pieces), np.bool_)
+        first[bounds[:-1][whole]] = True
+        is_value |= first
+        absent &= ~first
+        values = pc.replace_with_mask(values, first, keys.filter(pa.array(whole)))
     counts = np.bincount(owner[is_value], minlength=len(keys))
     return values.filter(pa.array(is_value)), absent[is_value], np.concatenate([[0], np.cumsum(counts)])
+
+
+def _at_names(keys: pa.Array) -> pa.Array:
+    """Keys with a colon, split at the last comma before each further name: list<string>[n]."""
+    parts = pc.split_pattern(keys, ":", max_splits=1)
+    rest = pc.replace_substring_regex(pc.list_element(parts, 1), ",([^,:]*:)", rf"{_BEFORE_NAME}\1")
+    return pc.split_pattern(pc.binary_join_element_wise(pc.list_element(parts, 0), rest, ":"), _BEFORE_NAME)
 
 
 def _after_colon(pieces: pa.Array) -> pa.Array:
@@ -187,8 +222,9 @@ def buckets_by_keys(options: Mapping[str, str], context: IndexContext) -> int | 
     ones first.
     """
     recorded = {key: context.config.properties[key] for key in (HASH_FIELDS,) if key in context.config.properties}
-    fields = read_options(IndexOptions, {**recorded, **options}).hash_fields
-    fields = fields or stored_key_generator(context.config.properties).record_keys
+    names = read_options(IndexOptions, {**recorded, **options}).hash_fields
+    names = names or stored_key_generator(context.config.properties).record_keys
+    fields = HashFields(tuple(names), VERSIONS[context.config.version].keys_hold_commas)
     divisor, count = 0, 0
     for path, bucket in _some_files(context.written, _FILES_SAMPLED):
         if count >= _KEYS_SAMPLED:
@@ -216,12 +252,12 @@ def shared_file_id(bucket: int, replaced: Collection[str]) -> str:
     return next(file_id for file_id in ids if file_id not in replaced)
 
 
-def _tagger(fields: Sequence[str], count: int, shared: bool, context: IndexContext) -> TagKeys:
+def _tagger(fields: HashFields, count: int, shared: bool, context: IndexContext) -> TagKeys:
     groups = {
         partition: _by_bucket(partition, context.slices.get(partition, ()), count) for partition in context.partitions
     }
     new_id = partial(_shared_id, _replaced(context)) if shared else partial(_own_id, uuid4().hex)
-    return partial(_tag, tuple(fields), count, groups, new_id)
+    return partial(_tag, fields, count, groups, new_id)
 
 
 def _own_id(seed: str, partition: str, bucket: int) -> str:
@@ -272,7 +308,7 @@ def _require_bucket(group: FileGroupId, count: int) -> int:
 
 
 def _tag(
-    fields: Sequence[str],
+    fields: HashFields,
     count: int,
     groups: Mapping[str, Mapping[int, str]],
     new_id: Callable[[str, int], str],
@@ -294,7 +330,7 @@ def _tag(
     return Tags(partitions, file_ids, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))
 
 
-def _check(fields: Sequence[str], count: int, context: IndexContext) -> None:
+def _check(fields: HashFields, count: int, context: IndexContext) -> None:
     """Refuse a number of buckets, or hash fields, that put the keys of an existing file into other buckets.
 
     Raises TableMismatch
@@ -309,11 +345,11 @@ def _check(fields: Sequence[str], count: int, context: IndexContext) -> None:
             _require_here(keys_in(context.storage, path), path, bucket, fields, count)
 
 
-def _require_here(keys: pa.Array, path: str, bucket: int, fields: Sequence[str], count: int) -> None:
+def _require_here(keys: pa.Array, path: str, bucket: int, fields: HashFields, count: int) -> None:
     elsewhere = np.flatnonzero(buckets_of(keys, fields, count) != bucket)
     if len(elsewhere):
         raise TableMismatch(
-            f"{BUCKETS}={count}, {HASH_FIELDS}={','.join(fields)}: with these the key "
+            f"{BUCKETS}={count}, {HASH_FIELDS}={','.join(fields.names)}: with these the key "
             f"{keys[int(elsewhere[0])].as_py()!r} of {path} would not be in bucket {bucket}, as it is. Give those that "
             "the table was made with."
         )

@@ -28,7 +28,7 @@ from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig, TableType
 from hoodie.config.write import IndexOptions
 from hoodie.errors import CorruptFile, InvalidOption, TableMismatch, UnsupportedTable
-from hoodie.index.bucket import BUCKETS, ENGINE, NAME, hash_fields, hashed_text
+from hoodie.index.bucket import BUCKETS, ENGINE, NAME, HashFields, hash_fields, hashed_text
 from hoodie.index.contract import ByKey, Index, IndexContext, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.index.xxhash32 import xxh32
@@ -319,16 +319,16 @@ def _ring(context: IndexContext, partition: str) -> Ring | None:
     return ring
 
 
-def _tagger(fields: Sequence[str], buckets: int | None, context: IndexContext) -> TagKeys:
+def _tagger(fields: HashFields, buckets: int | None, context: IndexContext) -> TagKeys:
     rings = {ring.partition: ring.nodes for ring, _ in _rings(buckets, context)}
     existing_groups = frozenset(
         (path, slice_.group.file_id) for path in context.partitions for slice_ in context.slices.get(path, ())
     )
-    return partial(_tag, tuple(fields), rings, existing_groups)
+    return partial(_tag, fields, rings, existing_groups)
 
 
 def _tag(
-    fields: Sequence[str],
+    fields: HashFields,
     rings: Mapping[str, Sequence[BucketNode]],
     existing_groups: Collection[tuple[str, str]],
     keys: pa.Array,
@@ -351,11 +351,10 @@ def _tag(
     return Tags(partitions, placed, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))
 
 
-def hash_values(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.int64]:
+def hash_values(keys: pa.Array, fields: HashFields) -> npt.NDArray[np.int64]:
     """Where keys are on the ring.
 
     keys     string[n], no nulls
-    fields   the columns hashed: all or some of the record key's
     returns  int64[n], in [0, 2**31)
     """
     return xxh32(hashed_text(keys, fields)).astype(np.int64) & _LARGEST

@@ -23,6 +23,7 @@ class TableVersion:
                      empty: the last row wins
     orders_by_several   rows may be ordered by several columns
     prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
+    keys_hold_commas  in a bucket's hash a value of a compound key may hold commas, and a key without one is a value
     defines_indexes  a file of the table defines what its metadata table has statistics of; records of it are deleted by
                      their keys
     types_statistics  statistics of the metadata table say the types of their values
@@ -40,6 +41,7 @@ class TableVersion:
     default_ordering: str = "ts"
     orders_by_several: bool = False
     prefixes_single_key: bool = False
+    keys_hold_commas: bool = False
     defines_indexes: bool = False
     types_statistics: bool = False
     local_times: bool = False
@@ -58,6 +60,7 @@ VERSIONS = {
             layout=2,
             logs_of_writes=True,
             default_ordering="",
+            keys_hold_commas=True,
             defines_indexes=True,
             local_times=True,
             engines="Hudi 1.0 and later, hudi-rs",
@@ -71,6 +74,7 @@ VERSIONS = {
             default_ordering="",
             orders_by_several=True,
             prefixes_single_key=True,
+            keys_hold_commas=True,
             defines_indexes=True,
             types_statistics=True,
             local_times=True,

@@ -18,6 +18,7 @@ from hoodie.services.upgrade import (
     UpgradeResult,
     change_of,
     locked_when_ready,
+    refuse_moved_keys,
     refuse_pending,
     steps_before,
     target_version,
@@ -62,7 +63,7 @@ def downgrade(
         if before.layout == 2 and not dry_run:
             abandon_downgrade(state)
         return UpgradeResult(to, to, dry_run=dry_run)
-    config = _config_after(state, target)
+    config = _config_after(state, target, settings)
     steps = _steps(state, target)
     change = change_of(state.config, config)
     if dry_run:
@@ -71,11 +72,11 @@ def downgrade(
         state = state.reload()
     word = "" if before.layout == target.layout else "Downgrade"
     with locked_when_ready(state, settings, run, word) as (lock, state):
-        config = _config_after(state, target)
+        config = _config_after(state, target, settings)
         if state.config.has_metadata_table:
             drop_metadata(storage)
             state = state.reload()
-            config = _config_after(state, target)
+            config = _config_after(state, target, settings)
         change = change_of(state.config, config)
         if before.layout == target.layout:
             lock.check()
@@ -106,7 +107,7 @@ def _finish(storage: Storage, settings: Settings, to: int, before: int, dry_run:
     return UpgradeResult(before, to, steps, {DOWNGRADED_FROM: None}, dry_run=dry_run)
 
 
-def _config_after(state: TableState, target: TableVersion) -> TableConfig:
+def _config_after(state: TableState, target: TableVersion, settings: Settings) -> TableConfig:
     """The settings afterwards. Raises UnsupportedTable when something would be lost."""
     config = from_properties(downgraded(state.config.properties, target))
     require_writable(config, KNOWN_PAYLOADS)
@@ -117,6 +118,7 @@ def _config_after(state: TableState, target: TableVersion) -> TableConfig:
             "Drop them first (DROP INDEX)"
         )
     refuse_column_types(state)  # version 9 alone has them
+    refuse_moved_keys(state, settings, target)
     refuse_pending(state, "downgrade")
     if state.layout.version.layout != target.layout:
         _log_names(state)

@@ -10,13 +10,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hoodie.commit.transaction import clean_up
 from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties, require_writable
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ResultSummary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
+from hoodie.index.bucket import buckets_of, hash_fields
+from hoodie.index.consistent_hashing import keeps_metadata
+from hoodie.index.stored_keys import keys_in
 from hoodie.keygen.keygen import Kind, stored_key_generator
 from hoodie.locks import Lock
+from hoodie.lookup.index_choice import is_bucket
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.instant import Action, State
@@ -37,7 +43,7 @@ from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.load import read_replace_plan
 from hoodie.timeline.stopped_upgrade import COPIED, move_back, stopped_upgrade
-from hoodie.view.slices import latest_slices
+from hoodie.view.slices import latest_base_files, latest_slices
 
 _log = logging.getLogger("hoodie.services")
 
@@ -162,6 +168,7 @@ def _config_after(
             f"{config.name}: its keys are values of {keygen.record_keys[0]}, and writers of version {target.number} "
             "put the column's name before them: they would not find its rows. Upgrade it to 8"
         )
+    refuse_moved_keys(state, settings, target)
     refuse_pending(state, "upgrade")
     return config, change
 
@@ -171,6 +178,26 @@ def change_of(before: TableConfig, after: TableConfig) -> dict[str, str | None]:
     old, new = before.properties, after.properties
     change: dict[str, str | None] = {key: value for key, value in new.items() if old.get(key) != value}
     return change | dict.fromkeys(key for key in old if key not in new)
+
+
+def refuse_moved_keys(state: TableState, settings: Settings, target: TableVersion) -> None:
+    """Raise UnsupportedTable where writers of the other version would look for a key in another bucket."""
+    bases = latest_base_files(state.view())
+    if target.keys_hold_commas == state.layout.version.keys_hold_commas or not bases:
+        return
+    if not (all(is_bucket(group.file_id) for group in bases) or keeps_metadata(state.storage, state.timeline)):
+        return
+    fields = hash_fields(settings.options, state.config)
+    afterwards = replace(fields, hold_commas=target.keys_hold_commas)
+    for base in bases.values():
+        keys = keys_in(state.storage, base.path, base.size)
+        moved = np.flatnonzero(buckets_of(keys, fields, 1 << 31) != buckets_of(keys, afterwards, 1 << 31))
+        if len(moved):
+            raise UnsupportedTable(
+                f"{state.config.name}: commas and colons in its keys, such as {keys[int(moved[0])].as_py()!r} of "
+                f"{base.path}, mean other buckets in version {target.number}: its writers would not find these rows, "
+                "and write them a second time. Write the rows into a new table of that version"
+            )
 
 
 def refuse_pending(state: TableState, word: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie.config.table import from_properties
 from hoodie.formats.java.strings import list_hashes, string_hashes
-from hoodie.index.bucket import bucket_of, buckets_of, file_id_of
+from hoodie.index.bucket import HashFields, bucket_of, buckets_of, file_id_of, hash_fields
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "bucket_index.json").read_text(encoding="utf-8"))
 
@@ -20,7 +22,32 @@ VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "bucket_index.json
 @pytest.mark.parametrize("case", VECTORS["record_keys"], ids=lambda case: case["record_key"])
 def test_a_record_key_goes_to_the_bucket_that_hudi_gives_it(case: dict[str, object]) -> None:
     keys = pa.array(["before", case["record_key"], "a:1"])
-    assert buckets_of(keys, case["hash_fields"], 256)[1] == case["mod256"]  # type: ignore[arg-type]
+    fields = HashFields(tuple(case["hash_fields"]))  # type: ignore[arg-type]
+    assert buckets_of(keys, fields, 256)[1] == case["mod256"]
+
+
+@pytest.mark.parametrize(
+    "case", VECTORS["keys_with_commas"], ids=lambda case: f"{case['record_key']} {case['hash_fields']}"
+)
+def test_a_record_key_with_commas_goes_to_the_bucket_that_each_hudi_gives_it(case: dict[str, Any]) -> None:
+    keys, names = pa.array(["before", case["record_key"], "a:1,x"]), tuple(case["hash_fields"].split(","))
+    assert buckets_of(keys, HashFields(names, hold_commas=True), 1 << 30)[1] == case["hash"]
+    assert buckets_of(keys, HashFields(names), 1 << 30)[1] == case["hash_0_15"]
+
+
+@pytest.mark.parametrize(("version", "holds"), [(6, False), (8, True), (9, True)])
+def test_the_version_of_a_table_says_whether_values_of_keys_hold_commas(version: int, holds: bool) -> None:
+    settings = {"hoodie.table.recordkey.fields": "a,b", "hoodie.table.version": str(version)}
+    layout = {"hoodie.timeline.layout.version": "1" if version == 6 else "2"}
+    config = from_properties({"hoodie.table.name": "t", "hoodie.table.type": "COPY_ON_WRITE", **settings, **layout})
+    assert hash_fields({}, config) == HashFields(("a", "b"), holds)
+
+
+def test_a_key_without_a_hashed_field_is_hashed_whole_whatever_stands_in_it() -> None:
+    key = "a:__null__,b:1"
+    hashed = list_hashes(string_hashes(pa.array([key])), np.array([0, 1]))
+    fields = HashFields(("id",), hold_commas=True)
+    assert buckets_of(pa.array([key]), fields, 1 << 30)[0] == (int(hashed[0]) & 0x7FFFFFFF) % (1 << 30)
 
 
 @pytest.mark.parametrize("case", VECTORS["list_hashes"], ids=lambda case: str(case["parts"]))
@@ -63,7 +90,7 @@ def test_a_column_hashes_as_its_strings_one_by_one(texts: list[str], skipped: in
 def test_a_compound_key_is_taken_apart_as_in_java(key: str, parts: list[str]) -> None:
     hashes = string_hashes(pa.array(parts, pa.string()))
     (hashed,) = list_hashes(hashes, np.array([0, len(parts)]))
-    assert buckets_of(pa.array([key, "z"]), ["a", "b"], 1009)[0] == (int(hashed) & 0x7FFFFFFF) % 1009
+    assert buckets_of(pa.array([key, "z"]), HashFields(("a", "b")), 1009)[0] == (int(hashed) & 0x7FFFFFFF) % 1009
 
 
 @pytest.mark.parametrize("case", VECTORS["file_id_prefix"], ids=lambda case: str(case["bucket"]))

@@ -250,6 +250,29 @@ def test_what_is_not_written_in_a_later_version_is_not_upgraded(change: dict[str
     assert load_state(made.storage).config.version == 6
 
 
+@pytest.mark.parametrize("engine", ["SIMPLE", "CONSISTENT_HASHING"])
+def test_a_table_whose_keys_would_change_their_buckets_keeps_its_version(engine: str) -> None:
+    """Hudi 1.x hashes keys with commas or colons otherwise than 0.15; others stay where they are."""
+    buckets = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "4",
+        "hoodie.index.bucket.engine": engine,
+    }
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.datasource.write.table.type": MOR, **buckets})
+    made.upsert(batch({"a": ("oslo", 1, "one"), "b,c": ("oslo", 1, "one")}))
+    settings = Settings.read(made.options)
+    upgrade(made.storage, settings, 9)
+    downgrade(made.storage, settings, 6)
+    write = made.upsert(batch({"d:e": ("rome", 2, "two")}))
+    with pytest.raises(UnsupportedTable, match="commas and colons in its keys, such as 'd:e'"):
+        upgrade(made.storage, settings, 9)
+    rollback(made.storage, settings, write.instant)
+    upgrade(made.storage, settings, 9)
+    made.upsert(batch({"d:e": ("rome", 3, "three")}))
+    with pytest.raises(UnsupportedTable, match="such as 'd:e'"):
+        downgrade(made.storage, settings, 6)
+
+
 def test_completions_come_before_the_next_instant_though_a_copied_table_has_newer_files() -> None:
     copied = "20260101000000000"
     written = {(f"2025010100000{n}000", Action.COMMIT): copied for n in range(3)}
