@@ -105,6 +105,12 @@ def merge_properties(
     return {MODE: base, PAYLOAD: payload, STRATEGY: STRATEGIES[_CUSTOM]} if base == _CUSTOM else {MODE: base}
 
 
+def _with_class(merging: dict[str, str], version: TableVersion) -> dict[str, str]:
+    """With the payload class that a mode means: Hudi's downgrade takes it from there, and leaves none otherwise."""
+    payload = PAYLOAD_OF_MODE.get(merging[MODE], "")
+    return {LEGACY_PAYLOAD: payload, **merging} if version.drops_old_payloads and payload else merging
+
+
 def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str, str]:
     """The properties of a new table of a version, from those of version 6. Raises as `merge_properties`."""
     if version.layout == 1:
@@ -136,7 +142,7 @@ def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str
         new_properties[ORDERING if version.drops_old_payloads else PRECOMBINE] = ordering
     if version.drops_old_payloads:
         new_properties["hoodie.table.format"] = "native"
-    new_properties |= merging
+    new_properties |= _with_class(merging, version)
     if version.prefixes_single_key:  # always: no option changes it
         new_properties.pop(_SINGLE_KEY, None)
     if any(field.kind is not FieldKind.SIMPLE for field in keygen.partition_fields) and keygen.kind.value == "CUSTOM":
@@ -178,9 +184,10 @@ def upgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str, 
         new_properties |= {"hoodie.table.version": str(version.number), "hoodie.table.format": "native"}
         if ordering:
             new_properties[ORDERING] = ordering
-        new_properties |= merge_properties(
+        merging = merge_properties(
             version, mode=mode if not payload else "", payload="" if own else payload, strategy=own, ordering=ordering
         )
+        new_properties |= _with_class(merging, version)
         if version.prefixes_single_key:
             new_properties.pop(_SINGLE_KEY, None)
     return {**new_properties, "hoodie.table.initial.version": initial}

@@ -19,7 +19,7 @@ from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.table_version import VERSIONS, WRITTEN
 from hoodie.table.create import create, table_properties, with_write_options
 from hoodie.table.state import load_state
-from hoodie.table.version_properties import as_version_6, merge_properties
+from hoodie.table.version_properties import as_version_6, merge_properties, upgraded
 from hoodie.testing.storage import MemoryStorage
 
 _VECTORS = Path(__file__).parents[2] / "vectors" / "v8-v9"
@@ -72,6 +72,14 @@ def test_a_new_table_has_the_properties_of_its_version(number: int) -> None:
     assert ("hoodie.compaction.payload.class" in made) == (number == 8)
     assert "hoodie.table.keygenerator.class" not in made
     assert from_properties(made).ordering == ("ts",)
+
+
+@pytest.mark.parametrize("payload", ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload"])
+def test_version_9_names_the_payload_class_that_a_downgrade_by_hudi_gives_back(payload: str) -> None:
+    settings = {**TABLE, "hoodie.datasource.write.payload.class": f"{_MODEL}.{payload}"}
+    made = {n: table_properties(check_options({**settings, "hoodie.write.table.version": n})) for n in (6, 8, 9)}
+    tables = [made[9], *(upgraded({**made[6], **made[n]}, VERSIONS[9]) for n in (6, 8))]
+    assert [table["hoodie.table.legacy.payload.class"] for table in tables] == [f"{_MODEL}.{payload}"] * 3
 
 
 def test_a_table_gets_version_6_unless_another_is_named() -> None:
