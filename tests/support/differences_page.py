@@ -31,7 +31,7 @@ They show on tables that Hudi 0.15 itself wrote, too; those of 1.x were not aske
 
 ## Faults that were seen beside the cases
 
-With Hudi 0.15.0 and 1.2.0, and 1.0.2 where it is named, on tables of both writers, in November 2026; no test repeats
+With Hudi 0.15.0, 1.2.0 or 1.1.1, and 1.0.2 where it is named, on tables of both writers, in November 2026; no test repeats
 them.
 
 | table | releases, views | Hudi | Hoodie | way round |
@@ -79,6 +79,13 @@ _SEEN = (
         "Clean by Hoodie while there are savepoints, and set `hoodie.clean.automatic=false` in Hudi's jobs",
     ),
     (
+        "a savepoint that is older than the metadata table, or a table without one",
+        "0.15: `CALL rollback_to_savepoint` with `hoodie.metadata.enable=true`, its default",
+        "fails when it has taken the rows back (`no base file in MDT lesser than the commit to restore to`)",
+        "restores",
+        "Restore by Hoodie (`hoodie restore`), or again in Hudi after `SET hoodie.metadata.enable=false`",
+    ),
+    (
         "version 6, Hudi 1.x writes with `hoodie.write.table.version=6` and cleans",
         "0.15: each write that archives the clean",
         "fails (`Not an Avro data file`), as the clean's inflight file is empty; the commit itself is there",
@@ -107,7 +114,7 @@ _SEEN = (
         "Compact it; 1.2.0 reads such tables of version 9",
     ),
     (
-        "a record key that is a date, and a record index",
+        "a record key that is or has a date or a timestamp, and a record index or bloom filters in the metadata table",
         "1.x: snapshot with a filter by the key, such as `id = DATE '2026-01-31'`",
         "gives no rows",
         "gives the rows",
