@@ -31,8 +31,8 @@ They show on tables that Hudi 0.15 itself wrote, too; those of 1.x were not aske
 
 ## Faults that were seen beside the cases
 
-With Hudi 0.15.0, 1.2.0 or 1.1.1, and 1.0.2 where it is named, on tables of both writers, in November 2026; no test repeats
-them.
+With Hudi 0.15.0, 1.2.0 or 1.1.1, and 1.0.2 where it is named, on tables of both writers, in November 2026; no test
+repeats them.
 
 | table | releases, views | Hudi | Hoodie | way round |
 |---|---|---|---|---|
