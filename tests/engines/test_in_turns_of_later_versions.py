@@ -117,6 +117,23 @@ def test_hudi_resizes_buckets_and_each_goes_on_in_the_new_ones(hudi: HudiEngine,
     assert sum('"ts": 5' in row for row in _same(hudi, path)) == 112
 
 
+def test_each_finds_keys_with_commas_and_colons_in_the_buckets_of_the_other(
+    hudi: HudiEngine, version: str, tmp_path: Path
+) -> None:
+    case, path = _of_version(CASES["cow_bucket"], version), tmp_path / "commas"
+    keys = {"hoodie.datasource.write.recordkey.field": "id,day", "hoodie.bucket.index.num.buckets": "16"}
+    options = {**case.options, **keys, "hoodie.datasource.write.operation": "upsert"}
+
+    def rows(ts: int) -> Step:
+        return Step("upsert", tuple((key, "rome", 20, ts, 0.5) for key in ("x,y", "a:b", "p,q:r")), columns=COLUMNS)
+
+    for ts in (1, 3):
+        _ours(path, rows(ts), options)
+        assert len(_same(hudi, path)) == 3
+        hudi.write(path, rows(ts + 1).sql(), {**options, "hoodie.metadata.enable": "false"})
+        assert len(_same(hudi, path)) == 3
+
+
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_turns_of_ten_with_services_of_both(hudi: HudiEngine, kind: str, version: str, tmp_path: Path) -> None:
     """Compactions, cleans and archives of each beside those of the other; Hudi builds its metadata table anew."""
