@@ -12,6 +12,8 @@ Point = str | dt.date
 
 _INSTANT = re.compile(r"\d{14}|\d{17}", re.ASCII)
 _BEGINNING = re.compile(r"\d{4,17}", re.ASCII)
+#: Seconds or milliseconds since 1970. No table has instants of the years that such a text would be the beginning of.
+_EPOCH = re.compile(r"(1\d{9})(\d{3})?", re.ASCII)
 _ISO = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)"
     r"(?:[ T](?P<minute>\d\d:\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
@@ -20,7 +22,7 @@ _ISO = re.compile(
 )
 _EXPECTED = (
     "expected yyyyMMddHHmmss[SSS] or its beginning from the year on, yyyy-MM-dd[ HH:mm[:ss[.SSS]]] with Z or +HH:MM "
-    "behind it, a datetime or a date"
+    "behind it, seconds or milliseconds since 1970, a datetime or a date"
 )
 
 
@@ -33,15 +35,17 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
     """The instant that a query means, inclusive.
 
     point    `yyyyMMddHHmmss[SSS]`; the beginning of one, which is before all instants that begin so; ISO text such as
-             `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`; a datetime or a date. What names no zone
-             is local, as in Python
+             `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`; seconds (10 digits) or milliseconds (13
+             digits) since 1970, as in Hudi 1.x; a datetime or a date. What names no zone is local, as in Python
     zone     the table's
     returns  without milliseconds, as text, the end of that second or minute; a date is its midnight
     Raises   InvalidInput
     """
     if isinstance(point, str) and _INSTANT.fullmatch(point):
         return point if len(point) == 17 else f"{point}999"
-    if isinstance(point, str) and _BEGINNING.fullmatch(point):
+    if isinstance(point, str) and (epoch := _EPOCH.fullmatch(point)):
+        point = dt.datetime.fromtimestamp(int(epoch[1]), dt.UTC).replace(microsecond=int(epoch[2] or 0) * 1000)
+    elif isinstance(point, str) and _BEGINNING.fullmatch(point):
         return f"{max(0, int(point.ljust(17, '0')) - 1):017}"  # ranges begin after what is given
     try:
         return format_time(_in_zone(_moment(point), zone))
