@@ -36,7 +36,7 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
 
     point    `yyyyMMddHHmmss[SSS]`; the beginning of one, which is before all instants that begin so; ISO text such as
              `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`; seconds (10 digits) or milliseconds (13
-             digits) since 1970, as in Hudi 1.x; a datetime or a date. What names no zone is local, as in Python
+             digits) since 1970, as in Hudi 1.2; a datetime or a date. What names no zone is local, as in Python
     zone     the table's
     returns  without milliseconds, as text, the end of that second or minute; a date is its midnight
     Raises   InvalidInput

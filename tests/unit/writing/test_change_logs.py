@@ -140,6 +140,15 @@ def test_an_update_of_a_key_that_is_stored_twice_is_no_insert_where_nothing_is_l
     assert ops(table, first) == [("u", "a"), ("u", "a")]
 
 
+def test_a_change_in_a_log_of_a_key_that_is_stored_twice_is_one_of_its_last_row(tmp_path: Path) -> None:
+    """As Hudi 1.0.2 and 1.2.0 tell it."""
+    table = new(tmp_path, **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    first = table.bulk_insert(rows("a", "a", "b").set_column(1, "n", [[1, 2, 1]])).instant
+    table.upsert(rows("a", n=5))
+    (change,) = table.changes(first, cdc=True).to_arrow().to_pylist()
+    assert [change["op"], *(json.loads(change[image])["n"] for image in ("before", "after"))] == ["u", 2, 5]
+
+
 def test_a_log_has_several_blocks_where_one_would_be_too_large(tmp_path: Path) -> None:
     table = new(tmp_path, **{"hoodie.logfile.data.block.max.size": "2000"})
     keys = [f"k{number:04d}" for number in range(300)]

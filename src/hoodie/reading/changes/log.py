@@ -118,7 +118,10 @@ def _base_rows(
 
 
 def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
-    """The rows that base file and logs make together; the log goes on."""
+    """The rows that base file and logs make together, last ones first; the log goes on.
+
+    Of a key that is stored twice the last row is told, as by Hudi.
+    """
     folded, rule = log.take(), reader.slices.rule
     log.add(folded)
     incoming = folded.incoming(rule)
@@ -126,7 +129,8 @@ def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
     matched = np.zeros(incoming.num_rows, np.bool_)
     matched[merged.matched] = True
     new = inserts(incoming, matched, rule).rows
-    return pa.concat_tables([merged.rows.cast(base.schema), new.cast(base.schema)]).combine_chunks()
+    rows = pa.concat_tables([merged.rows.cast(base.schema), new.cast(base.schema)]).combine_chunks()
+    return rows.take(pa.array(np.arange(rows.num_rows)[::-1]))
 
 
 def _differences(reader: ChangeReader, old: pa.Table, new: pa.Table, keys: pa.Array) -> Iterator[pa.Table]:
