@@ -120,7 +120,7 @@ def _base_rows(
 def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
     """The rows that base file and logs make together, last ones first; the log goes on.
 
-    Of a key that is stored twice the last row is told, as by Hudi.
+    So a key that is stored twice is told with its last row, as by Hudi.
     """
     folded, rule = log.take(), reader.slices.rule
     log.add(folded)
