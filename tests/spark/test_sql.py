@@ -302,6 +302,9 @@ def test_the_changes_of_a_table_are_rows_of_a_query(spark, orders, tmp_path):
             hoodie.spark.sql(spark, f"ALTER TABLE {orders} SET TBLPROPERTIES {refused}")
     with pytest.raises(StatementError, match="nobody"):
         hoodie.spark.sql(spark, "SELECT * FROM hudi_table_changes('nobody', 'cdc', 'earliest')")
+    hoodie.spark.sql(spark, "SET hoodie.datasource.read.incr.path.glob = nowhere/*")
+    assert hoodie.spark.sql(spark, state).count() == 0  # a setting of the session counts
+    hoodie.spark.sql(spark, "RESET hoodie.datasource.read.incr.path.glob")
 
 
 @pytest.mark.parametrize(("version", "stays"), [("6", "late"), ("9", "first")])

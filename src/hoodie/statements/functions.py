@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.api.table import HoodieTable, open_table
+from hoodie.api.table import HoodieTable
 from hoodie.config.read import IncrementalFormat
 from hoodie.errors import StatementError
 from hoodie.expressions.parser import TokenType
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
-from hoodie.spark.names import named_table
+from hoodie.spark.names import NamedTable, named_table
 from hoodie.spark.types import local_frame, to_spark
-from hoodie.statements.cutting import Text
+from hoodie.statements.cutting import Name, Text
 from hoodie.statements.metadata_records import metadata_records
 from hoodie.statements.procedures.history import counts_of
 from hoodie.table.state import load_state
@@ -77,8 +77,11 @@ def function_calls(text: Text) -> Iterator[FunctionCall]:
         if not function.least <= len(literals) - 1 <= function.most:
             raise text.unreadable(f"expected {function.form}", at)
         table, *arguments = literals
-        if arguments and function.words and arguments[0].lower() not in function.words:
-            raise text.unreadable(f"expected {function.form}, not {arguments[0]!r}", at)
+        if arguments and function.words:
+            word, *others = arguments
+            if word.lower() not in function.words:
+                raise text.unreadable(f"expected {function.form}, not {word!r}", at)
+            arguments = [word.lower(), *others]
         start, stop = text.tokens[at].start, text.tokens[closes].end + 1
         yield FunctionCall(start, stop, name, table, arguments)
 
@@ -94,13 +97,18 @@ def _literal(item: Text, form: str) -> str:
     return item.tokens[0].text
 
 
-def function_rows(session: SparkSession, call: FunctionCall) -> DataFrame:
-    """The rows of a call. Raises StatementError when no table of ours has the name; as `HoodieTable.changes`"""
+def function_table(session: SparkSession, call: FunctionCall) -> tuple[Name, NamedTable]:
+    """The table that a call names. Raises StatementError when no table of ours has the name"""
     parts = ("hudi", call.table) if "/" in call.table else tuple(call.table.replace("`", "").split("."))
     table = named_table(session, parts)
     if table is None:
         raise StatementError(f"{call.name}: no table of Hudi has the name {call.table!r}")
-    return FUNCTIONS[call.name].rows(session, open_table(table.path, spark=session), call.arguments)
+    return Name(parts, parts[-1]), table
+
+
+def function_rows(session: SparkSession, call: FunctionCall, table: HoodieTable[DataFrame]) -> DataFrame:
+    """The rows of a call, of its table. Raises as `HoodieTable.changes`"""
+    return FUNCTIONS[call.name].rows(session, table, call.arguments)
 
 
 def _changes(session: SparkSession, table: HoodieTable[DataFrame], arguments: list[str]) -> DataFrame:

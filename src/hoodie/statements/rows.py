@@ -24,7 +24,7 @@ from hoodie.statements.cached_tables import snapshot_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.database_names import databases_of_columns
 from hoodie.statements.functions import PREFIX as FUNCTION_PREFIX
-from hoodie.statements.functions import function_calls, function_rows
+from hoodie.statements.functions import function_calls, function_rows, function_table
 from hoodie.statements.moments import moment_behind
 from hoodie.statements.table_names import table_if_ours
 from hoodie.table.settings import Settings
@@ -209,7 +209,8 @@ def _bound(
     whole = Text.of(text)
     for call in function_calls(whole) if FUNCTION_PREFIX in text.lower() else ():
         key = f"hoodie_{len(frames)}"
-        frames[key], has_ours = function_rows(session, call), True
+        opened_table = open_named(session, *function_table(session, call), session_options(session, Purpose.READ))
+        frames[key], has_ours = function_rows(session, call, opened_table), True
         spans.append((call.start, call.stop, f"{{{key}}}"))
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier) or id(table) in targets:

@@ -167,6 +167,11 @@ def test_a_call_for_changes_that_cannot_be_read_is_refused_with_its_place(argume
         list(function_calls(single_statement(f"SELECT * FROM hudi_table_changes({arguments})")))
 
 
+def test_the_words_of_a_call_are_read_in_any_case():
+    (call,) = function_calls(single_statement("SELECT * FROM HUDI_TABLE_CHANGES('db.T', 'CDC', 'earliest')"))
+    assert (call.table, call.arguments) == ("db.T", ["cdc", "earliest"])
+
+
 def test_a_merge_is_cut_at_its_clauses():
     found = read(
         """WITH q AS (SELECT 1) -- a note
