@@ -80,6 +80,25 @@ def test_every_statement_of_ours_runs_by_spark_sql(spark: SparkSession, lake: Pa
         spark.sql(f"SELECT * FROM {trips}")
 
 
+def test_settings_of_the_session_say_which_rows_a_read_has(spark: SparkSession, lake: Path, trips: str) -> None:
+    """As in Hudi 0.15 and 1.2."""
+    first = hoodie.open_table(lake / trips).history()[0][0].requested
+    spark.sql(f"UPDATE {trips} SET v = 'z', ts = 2 WHERE id = 1")
+    settings = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": first}
+    for name, value in settings.items():
+        spark.sql(f"SET {name} = {value}")
+    try:
+        reader = spark.read.format("hudi")
+        for rows in (spark.sql(f"SELECT * FROM {trips}"), spark.table(trips), reader.load(str(lake / trips))):
+            assert ids(rows) == [1]
+        assert ids(reader.option("hoodie.datasource.query.type", "snapshot").load(str(lake / trips))) == [1, 2, 3]
+        assert ids(spark.sql(f"SELECT * FROM {trips} TIMESTAMP AS OF '2999-01-01'")) == [1, 2, 3]
+        assert spark.sql(f"UPDATE {trips} SET v = 'y' WHERE id = 3").first()["num_updated_rows"] == 1
+    finally:
+        for name in settings:
+            spark.sql(f"RESET {name}")
+
+
 def test_arguments_of_a_statement_are_values_of_it(spark: SparkSession, trips: str) -> None:
     moment = datetime.datetime(2024, 1, 31, 12, tzinfo=datetime.UTC)
     assert ids(spark.sql(f"SELECT * FROM {trips} WHERE id > :low AND v <> :v", args={"low": 1, "v": "b'\\"})) == [2, 3]

@@ -23,6 +23,7 @@ from hoodie.spark.entries import absolute_uri
 from hoodie.spark.names import registered_path
 from hoodie.spark.table_views import of_table
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
+from hoodie.statements.rows import session_options
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 
@@ -61,12 +62,12 @@ _MODES = {"default": "errorifexists", "error": "errorifexists"}
 
 
 def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> DataFrame:
-    """The rows that the options ask for: see `hoodie.hudi.read`.
+    """The rows that the options ask for, over the session's settings: see `hoodie.hudi.read`.
 
     Raises  InvalidOption on unknown options; TableNotFound; InvalidInput on none or several paths
     """
     where = _named_path(session, path, options)
-    call_options = job_options(options)
+    call_options = overridden(session_options(session, Purpose.READ), job_options(options))
     with raise_worker_errors():
         rows = read(where, call_options, spark=session)
     query = check_options(call_options, Purpose.READ).read(QueryOptions)

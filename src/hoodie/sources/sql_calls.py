@@ -8,6 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import Table
 
 from hoodie.api.datasource_read import read
+from hoodie.config.datasource import overridden
+from hoodie.config.hudi_options import Purpose
 from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import StatementError
 from hoodie.sources.answers import job_options
@@ -103,8 +105,9 @@ def _frame(session: SparkSession, name: str, reader: Any) -> DataFrame | None:
     named_entry = named_or_none(session, name)
     if named_entry is None:
         return None
-    open_named(session, *named_entry, session_options(session))  # an entry without a table is named as that
-    options = dict(job_options(recorded_calls(reader)["options"])) if reader is not None else {}
+    settings = session_options(session, Purpose.READ)
+    open_named(session, *named_entry, settings)  # an entry without a table is named as that
+    options = dict(overridden(settings, job_options(recorded_calls(reader)["options"]) if reader is not None else {}))
     if named_entry[1].read_optimized:
         options["hoodie.datasource.query.type"] = "read_optimized"
     with raise_worker_errors():

@@ -10,13 +10,16 @@ from uuid import uuid4
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from hoodie.api.datasource_read import read_of
 from hoodie.api.table import HoodieTable, open_table
 from hoodie.config.datasource import check_options, overridden, version_options, write_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
+from hoodie.config.read import QueryOptions
 from hoodie.errors import InvalidOption, StatementError, TableNotFound
 from hoodie.expressions.parser import SqlglotError, exp, parse
 from hoodie.expressions.text import tick
+from hoodie.reading.scan import ScanKind
 from hoodie.spark.names import PREFIX, NamedTable, qualified
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.table_views import TableView, view_named
@@ -229,9 +232,13 @@ def _bound(
             continue
         has_ours = True
         moment, end = moment_behind(session, whole, end)
-        opened_table = open_named(session, Name(parts, parts[-1]), own_table, session_options(session, Purpose.READ))
-        if own_table.read_optimized:
+        options = session_options(session, Purpose.READ)
+        opened_table = open_named(session, Name(parts, parts[-1]), own_table, options)
+        query = read_of(options.read(QueryOptions))
+        if own_table.read_optimized or query.kind is ScanKind.READ_OPTIMIZED:
             frames[key] = opened_table.snapshot(optimized=True, as_of=moment)
+        elif query.kind is ScanKind.CHANGES and moment is None:
+            frames[key] = opened_table.changes(query.begin, query.end, cdc=query.cdc)
         else:
             frames[key] = snapshot_of(session, opened_table) if moment is None else opened_table.as_of(moment)
         spans.append((start, end, f"{{{key}}}"))
