@@ -237,7 +237,7 @@ def _bound(
         query = read_of(options.read(QueryOptions))
         if own_table.read_optimized or query.kind is ScanKind.READ_OPTIMIZED:
             frames[key] = opened_table.snapshot(optimized=True, as_of=moment)
-        elif query.kind is ScanKind.CHANGES and moment is None:
+        elif query.begin is not None and moment is None:
             frames[key] = opened_table.changes(query.begin, query.end, cdc=query.cdc)
         else:
             frames[key] = snapshot_of(session, opened_table) if moment is None else opened_table.as_of(moment)
