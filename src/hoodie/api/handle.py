@@ -9,10 +9,10 @@ from hoodie.config.datasource import check_options, overridden
 from hoodie.config.driver_options import is_driver_option
 from hoodie.config.options import Options as Checked
 from hoodie.config.read import ReadSettings
-from hoodie.config.write import missing_options, without_dropping
+from hoodie.config.write import missing_options
 from hoodie.errors import InvalidOption
 from hoodie.storage.protocol import Storage
-from hoodie.table.settings import Settings
+from hoodie.table.settings import Settings, without_dropping
 
 Options = Mapping[str, Any]
 

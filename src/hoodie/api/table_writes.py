@@ -19,7 +19,7 @@ from hoodie.config.options import Options as Checked
 from hoodie.config.options import declared
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import EMPTY_PAYLOAD, payload_name
-from hoodie.config.write import WriteOperation, for_new_keys, once_dropped, without_dropping
+from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.predicate import held_filters
@@ -27,7 +27,7 @@ from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan_plan import Read
 from hoodie.storage.faults import typed_calls
 from hoodie.storage.protocol import Storage
-from hoodie.table.settings import Settings
+from hoodie.table.settings import Settings, for_new_keys, once_dropped, without_dropping
 from hoodie.table.state import load_state
 from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.result import WriteResult, failures_heard

@@ -32,14 +32,7 @@ from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions
 from hoodie.config.options import Options
-from hoodie.config.write import (
-    COMBINE,
-    WriteOperation,
-    WriteOptions,
-    for_new_keys,
-    missing_options,
-    once_dropped,
-)
+from hoodie.config.write import COMBINE, WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks
@@ -52,7 +45,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, named_settings, new_state
-from hoodie.table.settings import Settings
+from hoodie.table.settings import Settings, for_new_keys, once_dropped
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.operations import TableKind, kind_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from hoodie.config.options import GiB, MiB, Options, above_zero, bytes_option, from_zero, not_negative, option
+from hoodie.config.options import GiB, MiB, above_zero, bytes_option, from_zero, not_negative, option
 from hoodie.errors import InvalidInput
 from hoodie.model.commit import Operation
 
@@ -459,18 +459,3 @@ class ConsoleOptions:
         "A call of more than two seconds says on standard error how far it is; writes and compactions show a bar in "
         "terminals and notebooks that have the package tqdm. Not an option of Hudi.",
     )
-
-
-def once_dropped(options: Options) -> Options:
-    """The options for the rows that an insert has left."""
-    return Options({**without_dropping(options), COMBINE: "true"})
-
-
-def without_dropping(options: Options) -> Options:
-    """The options of a write that says of each row what becomes of it: none of them drops any."""
-    return Options({key: value for key, value in options.items() if key not in (DROP, POLICY)})
-
-
-def for_new_keys(options: Options) -> Options:
-    """The options for a table without a record key, which has the key of no new row: no policy has anything to do."""
-    return Options({key: value for key, value in options.items() if key != POLICY})

@@ -27,6 +27,7 @@ from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update, with_selected_nulls
 from hoodie.statements.rows import views_of, with_tables
+from hoodie.table.settings import Settings, without_dropping
 from hoodie.table.state import load_state, table_keygen
 from hoodie.writing.result import WriteResult
 
@@ -70,7 +71,9 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
         condition = next(expressions)
         clauses = [_rebound(clause, expressions) for clause in statement.clauses]
         request = MergeRequest(source, condition, tuple(clauses), statement.table.alias, statement.source_name)
-        return merge_run.merge_with_spark(session, table.storage, request, table._condition_settings(None))
+        return merge_run.merge_with_spark(
+            session, table.storage, request, Settings.read(without_dropping(table.options))
+        )
 
 
 def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:

@@ -29,7 +29,9 @@ from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
 from hoodie.config.table import TableConfig
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
+    COMBINE,
     DROP,
+    POLICY,
     BloomOptions,
     BroughtTypeOptions,
     ConsoleOptions,
@@ -230,3 +232,18 @@ def _settings(items: tuple[tuple[str, str], ...]) -> Settings:
         not OF_TABLES.isdisjoint(options),
         Writers.read(options),
     )
+
+
+def once_dropped(options: Options) -> Options:
+    """The options for the rows that an insert has left."""
+    return Options({**without_dropping(options), COMBINE: "true"})
+
+
+def without_dropping(options: Options) -> Options:
+    """The options of a write that says of each row what becomes of it: none of them drops any."""
+    return Options({key: value for key, value in options.items() if key not in (DROP, POLICY)})
+
+
+def for_new_keys(options: Options) -> Options:
+    """The options for a table without a record key, which has the key of no new row: no policy has anything to do."""
+    return Options({key: value for key, value in options.items() if key != POLICY})
