@@ -9,6 +9,7 @@ from typing import Any
 
 from hoodie.commit.conflict_check import FAILED
 from hoodie.commit.lost import lost_completion
+from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TableConfig
 from hoodie.doctor.damaged_instants import COMPACTIONS, damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
@@ -357,6 +358,15 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
             advice = _FINISH.get(instant.action, "Run it again with what began it")
             problem = f"a {instant.action} began and did not end"
             yield Finding(Severity.WARNING, Fault.STALE, path, problem, advice)
+        elif instant.action in WRITES and (late := _commits_behind(scene, instant)) > ArchiveOptions().max_commits:
+            what = "clustering" if _is_clustering(contents, instant) else instant.action
+            hours = (scene.now - _sign_of_life(scene, instant)) // 3_600_000
+            problem = f"a {what} was planned {hours} h ago and is not run: archiving stops there, {late} commits behind"
+            yield Finding(Severity.WARNING, Fault.STALE, path, problem, _RUN[instant.action is Action.COMPACTION])
+
+
+def _commits_behind(scene: Scene, instant: Instant) -> int:
+    return sum(commit.requested > instant.requested for commit in scene.timeline.commits)
 
 
 def _archived(scene: Scene) -> set[str]:
@@ -375,6 +385,11 @@ _FINISH = {
     Action.COMPACTION: "Run it again: it starts over",
     Action.CLEAN: "The next clean finishes it",
     Action.RESTORE: "No write is accepted before it is finished: run the restore again",
+}
+#: The ways out of a plan that waits, by whether it is one that is run here.
+_RUN = {
+    True: "Run it (hoodie compaction run) or withdraw it (hoodie compaction unschedule)",
+    False: "Have the job of Hudi that planned it run it, or delete the file if no job will: no row depends on it",
 }
 
 

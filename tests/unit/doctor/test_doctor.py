@@ -22,9 +22,11 @@ from hoodie.doctor.repair import repair
 from hoodie.errors import CorruptFile, InvalidOption, LockLost, TableNotFound
 from hoodie.formats.parquet.base_footer import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, empty_filter
+from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.formats.timeline.services import encode_savepoint
-from hoodie.model.instant import Action, State
-from hoodie.model.plans import SavepointMetadata
+from hoodie.model.instant import Action, Instant, State
+from hoodie.model.plans import CompactionPlan, SavepointMetadata
+from hoodie.plan.compaction import operation_of
 from hoodie.recovery.rollback import rollback
 from hoodie.services.archive import move_to_archive
 from hoodie.services.clean import clean
@@ -37,6 +39,8 @@ from hoodie.table.settings import Settings, Writers
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.archive import rolled_back_in_archive
+from hoodie.timeline.timeline import new_time, utc_now
+from support.clusterings import plan_clustering
 from support.trips import TRIPS
 
 MERGE_ON_READ = {
@@ -292,6 +296,30 @@ def test_a_compaction_that_waits_is_no_finding_and_one_that_died_is():
     assert look(table) == ()
     table.storage.write(f".hoodie/{instant}.compaction.inflight", b"")
     assert faults(table) == [Fault.STALE]
+
+
+@pytest.mark.parametrize(
+    ("version", "action"), [("6", Action.CLUSTERING), ("8", Action.COMPACTION), ("9", Action.LOG_COMPACTION)]
+)
+def test_a_plan_that_never_ran_is_found_once_archiving_is_held_back_by_it(version: str, action: Action):
+    table = healthy(**MERGE_ON_READ, **{"hoodie.write.table.version": version})
+    state = table.state()
+    time = new_time(state.timeline, state.config.timezone, utc_now)
+    if action is Action.CLUSTERING:
+        path = plan_clustering(table.storage, ["a"], instant=time)
+    else:
+        path = state.layout.path(Instant(time, action, State.REQUESTED))
+        plan = CompactionPlan(operations=tuple(operation_of(s, 1) for s in table.slices() if s.logs))
+        table.storage.write(path, encode_compaction_plan(plan))
+    rows = batch("c1")
+    for _ in range(30):
+        table.upsert(rows)
+    assert look(table) == ()
+    table.upsert(rows)
+    (finding,) = look(table)
+    assert (finding.fault, finding.severity, finding.where) == (Fault.STALE, Severity.WARNING, path)
+    assert finding.problem.startswith(f"a {action} was planned 0 h ago and is not run: archiving stops there, 31")
+    assert ("hoodie compaction run" in finding.advice) == (action is Action.COMPACTION)
 
 
 def test_a_plan_whose_files_are_gone_is_found():
