@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -29,9 +28,6 @@ from hoodie.timeline.load import read_commit
 from support.compacting import OPTIONS, opened, schedule
 from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
-
-if TYPE_CHECKING:
-    from kazoo.client import KazooClient
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -121,10 +117,10 @@ def test_one_compactor_watches_while_a_writer_goes_on(start: Start, tmp_path: Pa
 
 @pytest.fixture(params=[nightly("zookeeper"), "storage"])
 def locks(request: pytest.FixtureRequest) -> Mapping[str, str]:
-    """Claims that end two or three seconds after a process died."""
+    """Two kinds of the table's lock, each with claims that end two seconds after a process died."""
     given: dict[str, object] = {"storage.validity.timeout.secs": 2, "storage.renew.interval.secs": 1}
     if request.param == "zookeeper":
-        given = {
+        given |= {
             "zookeeper.url": request.getfixturevalue("zookeeper_server"),
             "zookeeper.base_path": "/hoodie/test",
             "zookeeper.lock_key": f"trips-{os.getpid()}",
@@ -133,22 +129,8 @@ def locks(request: pytest.FixtureRequest) -> Mapping[str, str]:
     return {f"hoodie.write.lock.{key}": str(value) for key, value in given.items()}
 
 
-@pytest.fixture
-def owners(locks: Mapping[str, str]) -> Iterator[Callable[[Path], dict[str, str]]]:
-    """Who has which plan in hand: what the locks say, by instant."""
-    if "hoodie.write.lock.zookeeper.url" not in locks:
-        yield in_storage
-        return
-    from kazoo.client import KazooClient
-
-    client = KazooClient(locks["hoodie.write.lock.zookeeper.url"])
-    client.start()
-    yield lambda path: in_zookeeper(client, locks["hoodie.write.lock.zookeeper.base_path"])
-    client.stop()
-    client.close()
-
-
-def in_storage(path: Path) -> dict[str, str]:
+def owners(path: Path) -> dict[str, str]:
+    """Who has which plan in hand, by instant."""
     found = {}
     for file in (path / ".hoodie" / ".locks").glob("compaction-*"):
         with suppress(FileNotFoundError):  # just released
@@ -156,20 +138,8 @@ def in_storage(path: Path) -> dict[str, str]:
     return found
 
 
-def in_zookeeper(client: KazooClient, base: str) -> dict[str, str]:
-    from kazoo.exceptions import NoNodeError
-
-    found = {}
-    for name in client.get_children(base) if client.exists(base) else ():
-        queue = sorted(client.get_children(f"{base}/{name}"), key=lambda node: node.rpartition("lock-")[2])
-        with suppress(NoNodeError):
-            for node in queue[:1]:
-                found[name.rpartition("-")[2]] = client.get(f"{base}/{name}/{node}")[0].decode()
-    return found
-
-
 def test_of_three_compactors_one_is_killed_and_every_plan_is_run_once(
-    start: Start, table_in_log: Path, locks: Mapping[str, str], owners: Callable[[Path], dict[str, str]], tmp_path: Path
+    start: Start, table_in_log: Path, locks: Mapping[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "tables" / "table"
     shutil.copytree(table_in_log, path)

@@ -1,20 +1,19 @@
 """Claims on compactions: one process at a time plans, or runs a plan, and another may once that one is dead.
 
 A claim is a lock of its own, separate from the table's: it is held as long as the work takes, while writers publish. It
-is kept in ZooKeeper where the table's lock is, else in the table's storage, where a dead holder's lease expires; a lock
-without expiry would block a plan forever. Hudi claims nothing, and keeps no heartbeat of a compaction: the age of its
-files tells whether it runs one.
+is kept in the table's storage, whatever lock the table has: a dead holder's lease expires there, and its file says that
+the run was not Hudi's. Hudi claims nothing, and keeps no heartbeat of a compaction: the age of its files tells whether
+it runs one.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from operator import attrgetter
 
 from hoodie.commit.markers import marker_folder
 from hoodie.config.locks import LockProvider
 from hoodie.errors import PlanInUse
-from hoodie.locks import Lock
+from hoodie.locks import Lock, lock_by
 from hoodie.locks.clock import LOCKS, StorageClock
 from hoodie.model.instant import Instant, State
 from hoodie.storage.protocol import Storage, split
@@ -26,8 +25,6 @@ _PATIENCE = 10.0
 
 #: Seconds after the last file of a run that claims nothing in which it counts as alive: a task may write that long.
 _QUIET = 3600.0
-
-_IN_ZOOKEEPER = frozenset({LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLICIT})
 
 
 def runs_unclaimed(state: TableState, plan: Instant) -> bool:
@@ -52,7 +49,7 @@ def left_running(plan: Instant, call: str) -> str:
 
 @contextmanager
 def claimed(storage: Storage, settings: Settings, instant: str) -> Iterator[Lock]:
-    """Claim a plan. Raises PlanInUse when another process holds it; errors of the lock's server."""
+    """Claim a plan. Raises PlanInUse when another process holds it."""
     lock = _independent(storage, settings, f"compaction-{instant}")
     if not lock.acquire(0):
         raise PlanInUse(
@@ -81,10 +78,7 @@ def scheduling(storage: Storage, settings: Settings) -> Iterator[Lock]:
 
 
 def _independent(storage: Storage, settings: Settings, name: str) -> Lock:
-    writers = settings.writers
-    if writers.lock.named_provider not in _IN_ZOOKEEPER:
-        writers = replace(writers, lock=replace(writers.lock, provider=LockProvider.STORAGE.value))
-    return writers.lock_on(storage, name)
+    return lock_by(LockProvider.STORAGE, settings.writers.lock, storage, name=name)
 
 
 @contextmanager

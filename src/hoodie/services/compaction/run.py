@@ -52,7 +52,7 @@ def compact(
     """Run a pending compaction from the start, whatever earlier runs did.
 
     The plan is claimed first: only one process runs it. A claim ends with its holder, or expires so many seconds
-    after its holder died (`hoodie.write.lock.storage.validity.timeout.secs`, or ZooKeeper's session timeout).
+    after its holder died (`hoodie.write.lock.storage.validity.timeout.secs`).
 
     instant  None: the oldest pending one that is not running, be it here or, as far as its files tell, by Hudi
     run      None: threads of this process

@@ -14,7 +14,7 @@ from hoodie.config.options import Options
 from hoodie.errors import InstantNotFound, LockLost, PlanInUse, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action, State
-from hoodie.services.compaction.claim import claimed
+from hoodie.services.compaction.claim import claimed, runs_unclaimed
 from hoodie.services.compaction.job import CompactionJob, begin_compaction
 from hoodie.services.compaction.publish import publish_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
@@ -130,6 +130,16 @@ def test_the_plan_of_a_compactor_that_died_is_run_by_another(storage: MemoryStor
         while compact(storage, Settings.of(SHORT)) is None:
             threading.Event().wait(0.1)
     assert notes(storage)["b"] == "second"
+
+
+def test_a_run_that_died_under_a_lock_in_zookeeper_is_told_from_one_of_hudi(storage: MemoryStorage) -> None:
+    """Its claim is in the storage: here no ZooKeeper answers."""
+    instant = schedule(storage)
+    in_zookeeper = {**SHORT, "hoodie.write.lock.provider": "ZookeeperBasedLockProvider"}
+    with claimed(storage, Settings.of(in_zookeeper), instant):
+        assert begin_compaction(storage, Settings.of(SHORT), instant) is not None
+        state = load_state(storage)
+        assert [runs_unclaimed(state, plan) for plan in state.timeline.pending_compactions] == [False]
 
 
 def test_a_compactor_that_lost_its_claim_publishes_nothing_and_leaves_the_others_files(storage: MemoryStorage) -> None:
