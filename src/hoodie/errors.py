@@ -294,8 +294,10 @@ class CredentialsRejected(AccessDenied):
     """Storage does not know the credentials, or they have expired."""
 
     advice = (
-        "The credentials are missing, wrong or expired. Renew them where they are looked for (environment, profile, "
-        "storage options), for the driver and for Spark's executors, and call again."
+        "The credentials are missing, wrong or expired. Renew them where the store's driver looks for them, for S3 in "
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, in the profile of AWS_PROFILE, or in storage_options={'key': "
+        "'...', 'secret': '...'}, hoodie.storage.key and hoodie.storage.secret among the options; for the driver and "
+        "for Spark's executors. Then call again."
     )
 
 

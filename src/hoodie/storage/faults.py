@@ -25,6 +25,7 @@ from hoodie.errors import (
     StorageUnavailable,
     WrongRegion,
 )
+from hoodie.storage.at_uri import UriStorage
 from hoodie.storage.driver_errors import (
     chain,
     from_driver,
@@ -36,6 +37,7 @@ from hoodie.storage.driver_errors import (
     status_of,
     wrong_region,
 )
+from hoodie.storage.protocol import redacted_path
 
 Client = TypeVar("Client", bound=type)
 
@@ -82,12 +84,26 @@ def fault_of(error: BaseException) -> StorageFailed | None:
         return None
     number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
     problem = _in_the_way(error) or f"{type(error).__name__}: {error}".rstrip(".")
-    region = wrong_region(error)
-    if region is None:
-        kind = _kind(error)
-        bucket = missing_bucket(error) if kind is BucketNotFound else ""
-        return kind(number, f"{problem}: {bucket}" if bucket and bucket not in problem else problem)
-    return WrongRegion(number, f"{problem}: the bucket is in {f'the region {region}' if region else 'another region'}")
+    region, kind = wrong_region(error), _kind(error)
+    if region is not None:
+        kind, where = WrongRegion, f"the bucket is in {f'the region {region}' if region else 'another region'}"
+    else:
+        where = missing_bucket(error) if kind is BucketNotFound else ""
+    if where and where not in problem:
+        problem = f"{problem}: {where}"
+    root = _root(error)
+    return kind(number, f"{root}: {problem}" if root and root not in problem else problem)
+
+
+def _root(error: BaseException) -> str:
+    """The base path of the storage whose driver raised an error, which itself may name no path; "" for others."""
+    part = error.__traceback__
+    while part is not None:
+        owner = part.tb_frame.f_locals.get("self")
+        if isinstance(owner, UriStorage):
+            return redacted_path(owner.root)
+        part = part.tb_next
+    return ""
 
 
 def _in_the_way(error: BaseException) -> str:

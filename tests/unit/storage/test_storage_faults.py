@@ -35,8 +35,9 @@ from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.storage import LocalStorage
+from hoodie.storage import FsspecStorage, LocalStorage
 from hoodie.storage.driver_errors import is_transient
+from hoodie.storage.drivers import MemoryDriver
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
@@ -114,6 +115,18 @@ def test_a_fault_of_storage_is_an_error_that_says_what_to_do(raw: Exception, kin
     assert (str(raw) or type(raw).__name__) in str(error)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.errno) == (kind, str(error), error.errno)
+
+
+def test_a_fault_of_a_store_that_names_no_path_says_which_table_it_was(monkeypatch: pytest.MonkeyPatch):
+    storage = FsspecStorage("memory://someone:secret@bucket/trips")
+
+    def refuse(*arguments: object) -> bytes:
+        raise of_driver("NoCredentialsError", "botocore.exceptions")
+
+    monkeypatch.setattr(MemoryDriver, "read", refuse)
+    told = r"^memory://someone:\*\*\*@bucket/trips: NoCredentialsError: what it said\. .*AWS_ACCESS_KEY_ID"
+    with pytest.raises(CredentialsRejected, match=told), typed_errors():
+        storage.read(".hoodie/hoodie.properties")
 
 
 def test_what_python_calls_them_stays_true():
