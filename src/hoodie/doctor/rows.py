@@ -48,6 +48,8 @@ from hoodie.view.slices import FileSystemView, merged_slices
 _SHOWN = 3  # examples in one finding
 #: Rows that are in memory at a time, of each file whose columns are all read.
 _BATCH_ROWS = 65_536
+_RENAMED = "the file was renamed, or two were swapped"
+_GIVE_BACK = "Give files the name that their rows have (_hoodie_file_name), or restore them from a copy of the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +168,8 @@ def _base_keys(
         advice = "The file is not the published one: restore it from a copy of the table"
         findings.append(Finding(Severity.ERROR, Fault.COUNT, path, problem, advice))
     elif published is not None and (other := _other_name(published[1], rows.column(FILE_NAME), file.name)):
-        problem = f"its rows say that they are of {other}: the file was renamed, or two were swapped"
-        advice = (
-            "Give files the name that their rows have (_hoodie_file_name), or restore them from a copy of the table"
-        )
-        findings.append(Finding(Severity.ERROR, Fault.DAMAGED, path, problem, advice))
+        problem = f"its rows say that they are of {other}: {_RENAMED}"
+        findings.append(Finding(Severity.ERROR, Fault.DAMAGED, path, problem, _GIVE_BACK))
     bad = keys.null_count + pc.sum(pc.equal(pc.binary_length(keys), 0)).as_py() if len(keys) else 0
     if bad:
         advice = "Such rows cannot be updated or deleted; write them again with a key"
@@ -267,7 +266,7 @@ def _merged_keys(
     examined: Examination, reader: SliceReader, slice_: FileSlice, findings: list[Finding]
 ) -> pa.ChunkedArray:
     keygen = reader.keygen
-    columns = [RECORD_KEY] if keygen is None else list(roots(keygen.record_keys, reader.schema.names))
+    columns = [RECORD_KEY, FILE_NAME] if keygen is None else list(roots(keygen.record_keys, reader.schema.names))
     if examined.all_columns:
         columns += [name for name in reader.schema.names if name not in columns]
 
@@ -276,10 +275,16 @@ def _merged_keys(
 
     sizes = {log.path: log.size for log in slice_.logs}
     # Not by catching warnings: their filters affect the whole process, and other threads' reads.
-    arrays = [
-        part.column(0) if keygen is None else record_key_arrow(part, keygen)
-        for part in merged_batches(reader, slice_, columns, keep)
-    ]
+    arrays, names = [], set[str]()
+    for part in merged_batches(reader, slice_, columns, keep):
+        arrays.append(part.column(0) if keygen is None else record_key_arrow(part, keygen))
+        if keygen is None:
+            names.update(pc.unique(part.column(FILE_NAME)).drop_null().to_pylist())
+    # Rows of a base file have its whole name, checked above.
+    others = {name for name in names if "." not in name and name != slice_.group.file_id}
+    if others:
+        problem = f"rows of its slice's logs say that they are of {max(others)}: {_RENAMED}"
+        findings.append(Finding(Severity.ERROR, Fault.DAMAGED, slice_.logs[-1].path, problem, _GIVE_BACK))
     return pa.chunked_array([chunk for array in arrays for chunk in _chunks(array.cast(pa.string()))], pa.string())
 
 

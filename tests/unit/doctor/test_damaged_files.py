@@ -134,6 +134,26 @@ def test_versions_of_a_file_that_were_swapped_are_found(tmp_path: Path) -> None:
     assert table.to_arrow() == before
 
 
+@EachVersion
+def test_logs_of_two_file_groups_that_were_swapped_are_found(version: str, tmp_path: Path) -> None:
+    """They update by position: each key is still there once, in the other file group."""
+    options = {"hoodie.write.table.version": version, "hoodie.parquet.small.file.limit": "0"}
+    table = hoodie.create_table(tmp_path / "t", record_key="id", table_type="MERGE_ON_READ", options=options)
+    for keys in (["a", "b"], ["c", "d"]):
+        table.bulk_insert(pa.table({"id": keys, "n": [1, 1]}))
+    table.upsert(pa.table({"id": ["a", "b", "c", "d"], "n": [2, 2, 2, 2]}))
+    assert not table.check(grace=0)
+    first, second = (tmp_path / "t").glob(".*.log.*")
+    aside = tmp_path / "aside"
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+    swapped = {found.where: found for found in errors(table) if found.fault is Fault.DAMAGED}
+    assert swapped.keys() == {first.name, second.name}
+    for finding, other in ((swapped[first.name], second), (swapped[second.name], first)):
+        assert other.name[1:].partition("_")[0] in finding.problem
+
+
 @pytest.mark.parametrize("content", [None, 0])
 def test_a_lost_compaction_plan_is_found_where_logs_belong_to_it(content: int | None, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", "6", compact_inline_max_delta_commits="1", compact_inline="false")
