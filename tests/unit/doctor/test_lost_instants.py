@@ -58,6 +58,22 @@ def completion(path: Path) -> Path:
 
 
 @TYPES
+@pytest.mark.parametrize("cdc", [False, True])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_changes_by_completion_are_refused_beside_a_lost_commit(
+    path: Path, version: str, table_type: str, cdc: bool
+) -> None:
+    """In version 6, too, where such a reader passes over commits that are pending."""
+    table = filled(path, table_type, version)
+    policy = {"hoodie.read.timeline.holes.resolution.policy": "USE_TRANSITION_TIME", "hoodie.read.cdc.infer": "true"}
+    assert table.changes("000", cdc=cdc, options=policy).to_arrow().num_rows
+    lost = completion(path)
+    lost.unlink()
+    with pytest.raises(MissingFile, match=lost.name[:17]):
+        table.changes("000", cdc=cdc, options=policy).to_arrow()
+
+
+@TYPES
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_write_is_not_rolled_back_when_later_ones_wrote_to_its_files(
     path: Path, table_type: str, version: str

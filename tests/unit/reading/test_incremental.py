@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie import create_table, open_table
+from hoodie.commit.heartbeat import heartbeat_path
 from hoodie.config.options import read_options
 from hoodie.config.read import HolePolicy, IncrementalOptions
 from hoodie.errors import (
@@ -49,6 +50,10 @@ from support.scans import plan_scan
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 BOTH = pytest.mark.parametrize("kind", [COPY_ON_WRITE, MERGE_ON_READ])
 HOLES = "hoodie.read.timeline.holes.resolution.policy"
+SEVERAL = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.write.lock.provider": "InProcessLockProvider",
+}
 FULL_SCAN = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}
 BY_ORDERING = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 PARTIAL = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
@@ -328,11 +333,13 @@ def test_changes_and_keys_are_refused_beside_a_commit_whose_completed_file_is_lo
 def test_by_transition_time_a_commit_is_told_after_those_that_were_completed_before_it(kind: str) -> None:
     table = made(kind)
     table.upsert(batch(("b", "bern", 1, "b1"), ("o", "oslo", 1, "o1"), ("r", "rome", 1, "r1")))
-    instants = [table.upsert(batch((city[0], city, 2, city))).instant for city in ("bern", "oslo", "rome")]
+    instants = [table.upsert(batch((city[0], city, 2, city))).instant for city in ("bern", "oslo")]
     suffix = "commit" if kind == COPY_ON_WRITE else "deltacommit"
     slow = f".hoodie/{instants[1]}.{suffix}"
     content = table.storage.read(slow)
     table.storage.delete(slow)
+    table.storage.write(heartbeat_path(instants[1]), b"")
+    instants.append(table.upsert(batch(("r", "rome", 2, "rome")), SEVERAL).instant)
     by_transition = {HOLES: "USE_TRANSITION_TIME"}
     assert notes(table.changes(instants[0], options=by_transition)) == {"r": "rome"}
     table.storage.create_new(slow, content)

@@ -120,8 +120,7 @@ def plan_change_data(
 
 def _change_data(state: TableState, begin: Point, end: Point | None, settings: ReadSettings) -> ChangeData:
     span = commits_between(state, begin, end, settings.incremental)
-    if state.timeline.layout == 2:  # of others `commits_between` tells
-        refuse_lost_commit(state, settings, span.end)
+    refuse_lost_commit(state, settings, span.end)
     # However the range is counted, this is the order in which they changed rows.
     in_order = (
         sorted(span.commits, key=lambda instant: instant.completed) if span.timeline.layout == 2 else span.commits

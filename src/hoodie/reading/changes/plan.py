@@ -106,8 +106,7 @@ def plan_changes(
         )
     how = settings.incremental
     span = commits_between(state, begin, end, how, clock)
-    if state.timeline.layout == 2:  # of others `commits_between` tells
-        refuse_lost_commit(state, settings, span.end)
+    refuse_lost_commit(state, settings, span.end)
     if how.full_scan and any(instant in span.timeline.archived for instant in span.commits):
         return _whole_table(state, span, settings)  # as Hudi does, which looks for no files then
     storage, timeline = state.storage, span.timeline
