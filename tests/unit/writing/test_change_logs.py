@@ -357,6 +357,22 @@ def test_rows_that_an_overwrite_took_and_cleaning_removed_are_not_passed_over(tm
     assert "fulltablescan" not in str(told.value)  # which is of no effect on change data
 
 
+def test_an_image_is_not_made_of_an_older_version_that_a_savepoint_keeps(tmp_path: Path) -> None:
+    """Changes without logs compare base files: the version before is cleaned away, and the one before that is there."""
+    table = hoodie.create_table(tmp_path / "t", record_key="id", options={"hoodie.clean.automatic": "false"})
+    table.savepoint(table.upsert(rows("a", n=1)).instant)
+    second = table.upsert(rows("a", n=2)).instant
+    table.upsert(rows("a", n=3))
+    infer = {"hoodie.read.cdc.infer": "true"}
+    (change,) = table.changes(second, cdc=True, options=infer).to_arrow().to_pylist()
+    assert json.loads(change["before"])["n"] == 2
+    table.clean(
+        options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
+    )
+    with pytest.raises(HistoryGone, match=f"of {second}"):
+        table.changes(second, cdc=True, options=infer).to_arrow()
+
+
 def test_changes_beside_a_clean_that_died_are_whole_or_refused(tmp_path: Path) -> None:
     _, second = overwritten_beside_a_savepoint(tmp_path / "t")
     refused = 0
