@@ -67,6 +67,18 @@ def test_a_writer_that_waited_in_vain_is_told_who_holds_the_lock(provider, stora
         Writers.read(options(provider)).lock_on(storage).__enter__()
 
 
+def test_a_lock_that_another_holds_is_tried_again_as_often_as_the_options_say():
+    attempts, pauses = [], []
+
+    def attempt(seconds: float) -> Refused:
+        attempts.append(seconds)
+        return Refused("another")
+
+    lock = Lock("lock", attempt, LockOptions(wait=0, retries=2, retry_wait=700), sleep=pauses.append)
+    assert not lock.acquire()
+    assert (len(attempts), pauses) == (3, [0.7, 0.7])
+
+
 @pytest.mark.parametrize("provider", LOCAL)
 def test_locks_of_other_names_are_independent(provider, storage):
     with (
