@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     killing.add_argument("--seconds", type=float, default=60)
     killing.add_argument("--seed", type=int, default=0)
     killing.add_argument("--metadata", action="store_true", help="with all partitions of the metadata table")
+    killing.add_argument("--table-version", default="6", choices=("6", "8", "9"))
     killing.add_argument("--spark", action="store_true", help="with a Spark writer whose tasks die and stand still")
     killing.add_argument("--keep", type=Path, help="an empty folder for the table and the ledgers, which stay")
     killing.set_defaults(run=_storm)
@@ -92,7 +93,7 @@ def _crash(options: argparse.Namespace) -> int:
 
 
 def _storm(options: argparse.Namespace) -> int:
-    more = WITH_METADATA_TABLE if options.metadata else {}
+    more = {"hoodie.write.table.version": options.table_version} | (WITH_METADATA_TABLE if options.metadata else {})
     toll = storm(options.seconds, options.keep, seed=options.seed, oracle=hudi_rs, spark=options.spark, options=more)
     print(text := toll.report())
     if options.docs:
