@@ -123,6 +123,24 @@ def test_the_first_writes_of_a_table_do_not_conflict_if_they_bring_the_same_colu
     assert notes(there.storage).keys() == ({"a"} if more else {"a", "b"})
 
 
+def test_a_column_that_another_adds_is_not_hidden_where_a_compaction_ends_meanwhile_as_well() -> None:
+    there = table({**LOCKED, **MOR})
+    there.upsert(rows("a"))
+    there.upsert(rows("a", note="new"))
+    planned = schedule_compaction(
+        there.storage, Settings.read(ArrowTable(there.storage, {**there.options, **NOW}).options)
+    )
+
+    def act() -> None:
+        there.upsert(rows("b", city="bern", extra=1))
+        compact(there.storage, Settings.read(there.options), planned)
+
+    late = meanwhile(there, act, **{RETRIES: "0"})
+    with pytest.raises(WriteConflict, match=r"columns changed meanwhile \(new: extra\)"):
+        late.upsert(rows("c", city="rome"))
+    assert "extra" in there.snapshot().column_names
+
+
 def test_a_write_starts_again_where_others_archive_the_commit_that_it_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
     there = table(LOCKED)
     there.upsert(rows("a"))
