@@ -25,8 +25,9 @@ from hoodie.errors import (
     UnsupportedTable,
     WriteConflict,
 )
-from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.commit_json import decode_commit, encode_inflight
 from hoodie.formats.timeline.plans import encode_compaction_plan
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import CompactionPlan
 from hoodie.services.clean import clean
@@ -404,6 +405,25 @@ def test_a_deleted_partition_contradicts_an_update_within():
     with pytest.raises(WriteConflict, match="DELETE_PARTITION"):
         second.upsert(rows("a", note="second"))
     assert notes(first.storage) == {}
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_write_gives_way_to_a_pending_overwrite_that_has_announced_its_file_group(version: str) -> None:
+    there = table({**LOCKED, "hoodie.write.table.version": version})
+    there.upsert(rows("a"))
+    (slice_,) = there.slices()
+
+    def act() -> None:
+        storage, layout = there.storage, there.state().layout
+        storage.write(heartbeat_path(other), b"")
+        requested = create_requested(storage, other, Action.REPLACE_COMMIT, layout=layout)
+        stat = WriteStat(file_id=slice_.group.file_id, partition="oslo", path=None, prev_commit=slice_.base_instant)
+        profile = CommitMetadata(operation=Operation.INSERT_OVERWRITE, stats={"oslo": (stat,)})
+        to_inflight(storage, requested, encode_inflight(profile), layout=layout)
+
+    other = "20990101000000000"
+    with pytest.raises(WriteConflict, match=rf"contradicts replacecommit at {other} \(inflight\)"):
+        meanwhile(there, act, **{RETRIES: "0"}).upsert(rows("a", note="second"))
 
 
 def test_a_write_that_does_not_know_new_columns_gives_way():
