@@ -118,10 +118,7 @@ def _base_rows(
 
 
 def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
-    """The rows that base file and logs make together, last ones first; the log goes on.
-
-    So a key that is stored twice is told with its last row, as by Hudi.
-    """
+    """The rows that base file and logs make together; the log goes on."""
     folded, rule = log.take(), reader.slices.rule
     log.add(folded)
     incoming = folded.incoming(rule)
@@ -129,14 +126,12 @@ def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
     matched = np.zeros(incoming.num_rows, np.bool_)
     matched[merged.matched] = True
     new = inserts(incoming, matched, rule).rows
-    rows = pa.concat_tables([merged.rows.cast(base.schema), new.cast(base.schema)]).combine_chunks()
-    return rows.take(pa.array(np.arange(rows.num_rows)[::-1]))
+    return pa.concat_tables([merged.rows.cast(base.schema), new.cast(base.schema)]).combine_chunks()
 
 
 def _differences(reader: ChangeReader, old: pa.Table, new: pa.Table, keys: pa.Array) -> Iterator[pa.Table]:
     """What became of the rows of some keys."""
-    was = pc.index_in(keys, value_set=_keys(old))
-    now = pc.index_in(keys, value_set=_keys(new))
+    was, now = _last_places(keys, old), _last_places(keys, new)
     yield removed_changes(old.take(was.filter(now.is_null()).drop_null()), reader.image)
     both = pc.and_(was.is_valid(), now.is_valid())
     before, after = old.take(was.filter(both)), new.take(now.filter(both))
@@ -146,6 +141,12 @@ def _differences(reader: ChangeReader, old: pa.Table, new: pa.Table, keys: pa.Ar
         differ = pc.or_(differ, pc.not_equal(*texts))
     yield updated_changes(before.filter(differ), after.filter(differ), reader.image)
     yield added_changes(new.take(now.filter(was.is_null()).drop_null()), reader.image)
+
+
+def _last_places(keys: pa.Array, rows: pa.Table) -> pa.Array:
+    """Where each key has its last row, null: nowhere. One that is stored twice is told with that row, as by Hudi."""
+    stored = _keys(rows)
+    return pc.subtract(len(stored) - 1, pc.index_in(keys, value_set=stored[::-1]))
 
 
 def _keys(rows: pa.Table) -> pa.Array:
