@@ -104,7 +104,7 @@ class KeyLocations:
     @property
     def ambiguous(self) -> bool:
         """Whether a row is in several file groups."""
-        return len(self.rows) > 1 and len(np.unique(self.rows)) < len(self.rows)
+        return not np.diff(np.sort(self.rows)).all()
 
     def stored_positions(self, count: int) -> Positions:
         """int64[count]: for each row of the batch the position of its key in the base file of its group, less than 0

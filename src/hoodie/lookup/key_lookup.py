@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import BaseFooter, stored_filter, stored_filter_text, stored_key_range
 from hoodie.formats.parquet.columns import open_parquet, read_columns
+from hoodie.formats.parquet.hashed_keys import MANY_KEYS, HashedKeys
 from hoodie.formats.parquet.murmur import Indices, KeyHashes
 from hoodie.index.pruning import (
     ABSENT,
@@ -103,13 +104,14 @@ def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | N
 
 
 def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
-    positions = np.full(len(keys), ABSENT, np.int64)
-    start = 0
+    positions, every = np.full(len(keys), ABSENT, np.int64), slice(None)
+    start, hashed = 0, HashedKeys.of(keys) if len(keys) > MANY_KEYS else None
     for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
         stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
-        here = lookup_positions(stored, keys)
-        moved = np.where(here >= 0, here + start, here)
-        positions = np.where(here == ABSENT, positions, np.where(positions == ABSENT, moved, SEVERAL))
+        at = every if hashed is None else hashed.find(stored)
+        here = lookup_positions(stored, keys if hashed is None else keys.take(pa.array(at)))
+        before, moved = positions[at], np.where(here >= 0, here + start, here)
+        positions[at] = np.where(here == ABSENT, before, np.where(before == ABSENT, moved, SEVERAL))
         start += len(stored)
     return positions
 

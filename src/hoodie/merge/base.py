@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
+from hoodie.formats.parquet.hashed_keys import MANY_KEYS, HashedKeys
 from hoodie.merge.fields import fold_fields
 from hoodie.merge.ordering import has_ordering, order_ranks
 from hoodie.merge.rows import (
@@ -20,6 +21,7 @@ from hoodie.merge.rows import (
     key_groups,
     nullable,
     pick,
+    take_rising,
 )
 from hoodie.merge.rules import Choice, Choices, MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -54,16 +56,15 @@ class Incoming:
         return int(self.rows.num_rows)
 
 
-def taken(incoming: Incoming, rows: Mask) -> Incoming:
-    """Some of the incoming rows. rows: bool[n]"""
-    if rows.all():
+def taken(incoming: Incoming, rows: Positions) -> Incoming:
+    """Some of the incoming rows. rows: int64[...], rising, each once"""
+    if len(rows) == incoming.num_rows:
         return incoming
-    chosen = pa.array(rows)
     masks = {name: getattr(incoming, name) for name in ("deleted", "added", "keeps_stored", "after_delete")}
     return replace(
         incoming,
-        rows=incoming.rows.filter(chosen),
-        keys=incoming.keys.filter(chosen),
+        rows=take_rising(incoming.rows, rows),
+        keys=incoming.keys.take(pa.array(rows)),
         **{name: mask[rows] for name, mask in masks.items() if mask is not None},
     )
 
@@ -111,9 +112,9 @@ def merge_base(
 ) -> Merged:
     """Merge into one batch of a base file's rows. Streams: only this batch and the incoming rows are held.
 
-    Matching costs about one hash of every incoming key a call, so batches should not be much smaller than the
-    incoming rows. A key that is stored twice is updated twice. Rows written because of an incoming one carry its meta
-    columns, `_hoodie_commit_time` among them; where the rule keeps the stored row it keeps its own.
+    Matching costs about one hash of every incoming key a call: of very many only those near the batch should be given.
+    A key that is stored twice is updated twice. Rows written because of an incoming one carry its meta columns,
+    `_hoodie_commit_time` among them; where the rule keeps the stored row it keeps its own.
 
     stored  the columns of `incoming.rows`, in their order; columns of few values may be encoded, as in the result
     keys    string[n], the stored rows' record keys; None: their column `_hoodie_record_key`
@@ -233,6 +234,7 @@ class BaseMerge:
         self.incoming, self.rule = incoming, rule
         self.updated = self.deleted = self.unchanged = self.inserted = 0
         self._matched = np.zeros(incoming.num_rows, np.bool_)
+        self._hashed = HashedKeys.of(incoming.keys) if incoming.num_rows > MANY_KEYS else None
 
     def batch(self, stored: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
         """The rows to write for one batch of stored rows: see `merge_base`."""
@@ -240,7 +242,12 @@ class BaseMerge:
 
     def merge(self, stored: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> Merged:
         """As `batch`, with what became of each row."""
-        merged = merge_base(stored, self.incoming, self.rule, keys)
+        if self._hashed is None:
+            merged = merge_base(stored, self.incoming, self.rule, keys)
+        else:
+            near = self._hashed.find(as_array(as_table(stored).column(RECORD_KEY) if keys is None else keys))
+            merged = merge_base(stored, taken(self.incoming, near), self.rule, keys)
+            merged = replace(merged, matched=near[merged.matched])
         self._matched[merged.matched] = True
         self.updated += merged.updated
         self.deleted += merged.deleted
@@ -311,8 +318,6 @@ def _matched_rows(stored: pa.Array | pa.ChunkedArray, incoming: pa.Array) -> tup
     if keys.null_count or incoming.null_count:
         raise InvalidInput(f"{keys.null_count} stored and {incoming.null_count} incoming record keys are null")
     hits = pc.index_in(keys, value_set=incoming if incoming.type == keys.type else incoming.cast(keys.type))
-    if hits.null_count == len(hits):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     return np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False)), hits.drop_null().to_numpy().astype(np.int64)
 
 

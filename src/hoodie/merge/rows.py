@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.formats.parquet.hashed_keys import MANY_KEYS, all_different
 from hoodie.model.meta import RECORD_KEY
 from hoodie.schema.encoded import encoded_schema, joined_chunks, plain_type
 
@@ -60,6 +61,16 @@ def pick_column(
         return pa.chunked_array([taken.slice(a, b - a).cast(kind) for a, b in zip(starts, ends, strict=True)], kind)
     whole = pa.concat_arrays(chunks) if len(chunks) > 1 else chunks[0]
     return whole.take(indices)
+
+
+def take_rising(rows: pa.Table, positions: Positions) -> pa.Table:
+    """The rows at rising positions, each chunk's by themselves: Arrow's take would first copy all chunks into one."""
+    parts, start = [], 0
+    for batch in rows.to_batches():
+        low, high = np.searchsorted(positions, (start, start + batch.num_rows))
+        parts.append(batch.take(pa.array(positions[low:high] - start)))
+        start += batch.num_rows
+    return pa.Table.from_batches(parts, rows.schema)
 
 
 def take_column(rows: pa.Table, name: str) -> tuple[pa.Table, npt.NDArray[Any] | None]:
@@ -130,8 +141,9 @@ def key_groups(rows: pa.Table, key_columns: Sequence[str]) -> Positions | None:
     if absent or not key_columns:
         raise InvalidInput(f"key columns {absent} are not among {rows.column_names}")
     count = rows.num_rows
-    ids = np.zeros(count, np.int64)
-    groups = 1
+    if count > MANY_KEYS and RECORD_KEY in key_columns and all_different(as_array(rows.column(RECORD_KEY))):
+        return None
+    ids, groups = np.zeros(count, np.int64), 1
     for name in reversed(key_columns):  # the record key tells most: it comes first here
         encoded = as_array(rows.column(name)).dictionary_encode(null_encoding="encode")
         distinct = len(encoded.dictionary)

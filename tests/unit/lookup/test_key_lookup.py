@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import BLOOM, BLOOM_TYPE, footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
-from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats
+from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, lookup_positions
 from hoodie.lookup.batch import KeyLocations
 from hoodie.lookup.key_lookup import find_in_file, find_keys, positions_in_base
 from hoodie.model.files import BaseFile, FileGroupId
@@ -124,9 +125,13 @@ def test_a_filter_is_not_asked_about_more_keys_than_its_file_has(
     assert (cost.pruned_by_filter, cost.checked, cost.false_positives) == ((2, 2, 0) if tested else (0, 4, 2))
 
 
+@pytest.mark.parametrize("many", [0, 100])
 @pytest.mark.parametrize("row_group", [1, 2, 3, 10])
 @pytest.mark.parametrize("asked", ["a", "dcba", "xax", "abcdefghij", "e"])
-def test_the_positions_of_keys_are_those_of_their_only_rows(asked: str, row_group: int) -> None:
+def test_the_positions_of_keys_are_those_of_their_only_rows(
+    asked: str, row_group: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hoodie.lookup.key_lookup.MANY_KEYS", many)
     storage = MemoryStorage()
     sink = pa.BufferOutputStream()
     stored = list("cabedbf")  # b twice
@@ -141,6 +146,23 @@ def test_the_positions_of_keys_are_those_of_their_only_rows(asked: str, row_grou
     assert dict(zip(hits.tolist(), positions.tolist(), strict=True)) == {
         number: place for number, place in enumerate(expected) if place != ABSENT
     }
+
+
+def test_of_many_keys_only_those_near_a_row_group_are_compared_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hoodie.lookup.key_lookup.MANY_KEYS", 10)
+    looks: list[int] = []
+
+    def look(stored: pa.ChunkedArray, keys: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+        looks.append(len(keys))
+        return lookup_positions(stored, keys)
+
+    monkeypatch.setattr("hoodie.lookup.key_lookup.lookup_positions", look)
+    storage, sink = MemoryStorage(), pa.BufferOutputStream()
+    pq.write_table(pa.table({RECORD_KEY: [f"k{number}" for number in range(40)]}), sink, row_group_size=10)
+    storage.create_new(NAME, sink.getvalue().to_pybytes())
+    positions = positions_in_base(storage, NAME, pa.array([f"k{number}" for number in range(60)]))
+    assert positions.tolist() == [*range(40), *[ABSENT] * 20]
+    assert looks == [10] * 4
 
 
 def test_a_row_whose_key_two_file_groups_hold_has_no_position() -> None:

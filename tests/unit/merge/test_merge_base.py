@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.merge import payloads
-from hoodie.merge.base import BaseMerge, Incoming, merge_base
+from hoodie.merge import base, payloads
+from hoodie.merge.base import BaseMerge, Incoming, Merged, merge_base
 from hoodie.merge.payloads import rule_for, rule_for_mode
 from support.incoming import incoming_deletes, incoming_rows
 
@@ -156,3 +157,35 @@ def test_any_column_type_passes_through() -> None:
         assert out["code"].to_pylist() == ["1a", "2b", "2x"]
         assert [n["a"][0]["b"] for n in out["nested"].to_pylist()] == ["1", "2", "2"]
         assert out["map"].to_pylist() == [[("1", 1)], [("2", 1)], [("2", 1)]]
+
+
+@pytest.mark.parametrize("versions", [False, True])
+def test_of_many_incoming_rows_each_batch_meets_those_of_its_keys(
+    versions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = np.random.default_rng(3)
+    numbers = chosen.choice(90, 70, replace=versions)
+    values = [(f"k{number}", int(chosen.integers(9)), f"v{at}") for at, number in enumerate(numbers)]
+    incoming = replace(incoming_rows(rows("2", *values)), versions=versions)
+    batches = [rows("1", *((f"k{number}", 5, "old") for number in range(start, start + 20))) for start in (0, 20, 40)]
+    few = BaseMerge(incoming, EVENT_TIME)
+    expected = [few.merge(batch) for batch in batches]
+    monkeypatch.setattr(base, "MANY_KEYS", 10)
+    met: list[int] = []
+
+    def merge(stored: pa.Table, near: Incoming, *more: Any) -> Merged:
+        met.append(near.num_rows)
+        return merge_base(stored, near, *more)
+
+    monkeypatch.setattr(base, "merge_base", merge)
+    many = BaseMerge(incoming, EVENT_TIME)
+    for start, batch, before in zip((0, 20, 40), batches, expected, strict=True):
+        met.clear()
+        merged = many.merge(batch)
+        assert max(met) == np.count_nonzero((numbers >= start) & (numbers < start + 20))
+        assert seen(merged.rows) == seen(before.rows)
+        assert (merged.met.tolist(), merged.choice.tolist()) == (before.met.tolist(), before.choice.tolist())
+        assert merged.matched.tolist() == sorted(before.matched.tolist())
+    assert seen(many.inserts()) == seen(few.inserts())
+    counts = [(one.updated, one.deleted, one.unchanged, one.inserted) for one in (many, few)]
+    assert counts[0] == counts[1]

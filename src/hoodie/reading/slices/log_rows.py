@@ -12,29 +12,25 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config.read import MergeOptions
-from hoodie.formats.parquet.murmur import KeyHashes
+from hoodie.formats.parquet.hashed_keys import HashedKeys, Hashes64, key_hashes
 from hoodie.merge.base import Incoming
 from hoodie.merge.log_merge import LogMerge, Versions
-from hoodie.merge.rows import Positions, as_array, as_mask, distinct, pick
+from hoodie.merge.rows import Positions, as_array, as_mask, pick
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import RECORD_KEY
 
-Hashes = npt.NDArray[np.uint64]
-
 #: Columns beside the rows, named as no column of a table is: with a dot.
 _MASKS = ("hoodie.deleted", "hoodie.after_delete")
-_MOST_SHORT = 2**32  # rows whose positions fit in 32 bits
 _FEWEST, _MOST = 8, 256  # files that rows are spread over; each is open while they are
 
 
 class LogRows:
     """Incoming rows that can be asked for the rows of given keys."""
 
-    def __init__(self, parts: Sequence[pa.Table], hashes: Sequence[Hashes], versions: bool = False) -> None:
+    def __init__(self, parts: Sequence[pa.Table], hashes: Sequence[Hashes64], versions: bool = False) -> None:
         """
         parts   rows with the columns of `_MASKS`; mapped from files or in memory
         hashes  of the keys of each part. All in a part are less than all in the next one
@@ -43,12 +39,7 @@ class LogRows:
         self._parts, self._versions = parts, versions
         self._starts = np.cumsum([0, *(part.num_rows for part in parts)])
         self._all = _incoming(parts[0], versions) if len(parts) == 1 else None
-        self._hashes = np.empty(len(self), np.uint64)
-        self._at = np.empty(len(self), np.uint32 if len(self) <= _MOST_SHORT else np.int64)
-        for start, part in zip(self._starts, hashes, strict=False):
-            order = np.argsort(part, kind="stable")
-            self._hashes[start : start + len(part)] = part[order]
-            self._at[start : start + len(part)] = order + start
+        self._hashed = HashedKeys(hashes)
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -56,23 +47,17 @@ class LogRows:
     @property
     def keys(self) -> int:
         """How many different keys there are."""
-        return 1 + int(np.count_nonzero(np.diff(self._hashes))) if self._versions and len(self) else len(self)
+        return self._hashed.different if self._versions else len(self)
 
     def find(self, keys: pa.Array | pa.ChunkedArray) -> Positions:
         """int64[...], rising: where the rows with these keys are, and others: one with another key of equal hash; all,
         when they are no more than the keys, so that finding some would cost more than to look at all.
 
-        Raises InvalidInput on a null or empty key
+        keys  no nulls
         """
         if self._all is not None and len(self) <= len(keys):
             return np.arange(len(self))
-        hashes = distinct(key_hashes(keys))
-        starts = np.searchsorted(self._hashes, hashes)
-        hit = self._hashes[np.minimum(starts, len(self._hashes) - 1)] == hashes
-        starts, ends = starts[hit], np.searchsorted(self._hashes, hashes[hit], side="right")
-        counts = ends - starts
-        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.sort(self._at[np.repeat(starts, counts) + within]).astype(np.int64, copy=False)
+        return self._hashed.find(keys)
 
     def take(self, positions: Positions) -> Incoming:
         """The rows at rising positions."""
@@ -217,13 +202,6 @@ class _Spill:
         for writer, low, high in zip(self._writers, bounds, bounds[1:], strict=False):
             if high > low:
                 writer.write_table(rows.slice(low, high - low))
-
-
-def key_hashes(keys: pa.Array | pa.ChunkedArray) -> Hashes:
-    """uint64[n]. Raises InvalidInput on a null or empty key."""
-    first = KeyHashes.of(keys).first
-    hashes: Hashes = (first[0].astype(np.uint64) << np.uint64(32)) | first[1]
-    return hashes
 
 
 def _with_masks(versions: Versions | Incoming) -> pa.Table:

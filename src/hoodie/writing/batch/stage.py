@@ -191,7 +191,7 @@ def _ambiguous(stage: Stage, hits: StagedHits) -> bool:
     for paths in by_partition.values():
         if len(paths) > 1:
             rows = np.concatenate([read_hits(stage.storage, path)[0] for path in paths])
-            if len(np.unique(rows)) < len(rows):
+            if not np.diff(np.sort(rows)).all():
                 return True
     return False
 

@@ -100,7 +100,7 @@ def run_task(
             _require_one_tuple_in_logs(spec, operation_rules, task, combined)
             late = _late(spec, rule, operation_rules, task, incoming)
             if late is not None and operation_rules.late_rows is LateRows.LOSE:
-                incoming = taken(incoming, ~late)
+                incoming = taken(incoming, np.flatnonzero(~late))
                 statuses = None if statuses is None else statuses[~late]
                 positions = None if positions is None else positions[~late]
                 late = None
