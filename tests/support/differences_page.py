@@ -114,6 +114,14 @@ _SEEN = (
         "Compact it; 1.2.0 reads such tables of version 9",
     ),
     (
+        "Merge-on-Read, a key of which one base file has several rows, that a log updates or deletes",
+        "0.15 and hudi-rs: all; 1.x where the log tells no positions (an index that is global, BUCKET or RECORD_INDEX, "
+        "`hoodie.write.record.positions=false`) or `hoodie.merge.use.record.positions=false` is set: snapshot",
+        "changes one of these rows and leaves the others, also where Hudi wrote the log",
+        "changes all of them, as on Copy-on-Write. With its other indexes the log has a row for each, as by Hudi 1.x",
+        "Compact the table by Hoodie",
+    ),
+    (
         "a record key that is or has a date or a timestamp, and a record index or bloom filters in the metadata table",
         "1.x: snapshot with a filter by the key, such as `id = DATE '2026-01-31'`",
         "gives no rows",

@@ -129,26 +129,34 @@ def prune_by_filter(filter: BloomFilter | None, keys: KeyHashes, candidates: Ind
 ABSENT, SEVERAL = -1, -2
 
 
-def lookup_positions(file_keys: pa.Array | pa.ChunkedArray, keys: pa.Array) -> Indices:
-    """Where the keys are in a file.
+def lookup_rows(file_keys: pa.Array | pa.ChunkedArray, keys: pa.Array) -> tuple[Indices, Indices]:
+    """The rows of a file that have one of the keys.
 
     file_keys  string[r], the file's key column, or a part of it
-    keys       string[n], no nulls; a key may occur twice
-    returns    int64[n], aligned with keys: position among the file's keys, `ABSENT` or `SEVERAL`
+    keys       string[n], no nulls
+    returns    int64[h], which of the keys, the first place of one that occurs twice; and int64[h], rows, ascending
     """
-    positions = np.full(len(keys), ABSENT, np.int64)
-    if not len(keys) or not len(file_keys):
-        return positions
     if file_keys.type != keys.type:
         file_keys = file_keys.cast(keys.type)
     # The hash table is made of the keys that are asked for; the file's only stream by.
     at = pc.index_in(file_keys, value_set=keys)
-    rows = np.flatnonzero(np.asarray(at.is_valid()))
-    matches = np.asarray(at.drop_null()).astype(np.int64)
-    positions[matches] = rows
+    return np.asarray(at.drop_null()).astype(np.int64), np.flatnonzero(np.asarray(at.is_valid()))
+
+
+def lookup_positions(rows: tuple[Indices, Indices], keys: pa.Array) -> Indices:
+    """Where the keys are in a file.
+
+    rows     of the file that have one of the keys, as of `lookup_rows`
+    keys     string[n], no nulls; a key may occur twice
+    returns  int64[n], aligned with keys: position among the file's keys, `ABSENT` or `SEVERAL`
+    """
+    matches, positions = rows[0], np.full(len(keys), ABSENT, np.int64)
+    positions[matches] = rows[1]
     positions[np.bincount(matches, minlength=len(keys)) > 1] = SEVERAL
-    if pc.count_distinct(keys).as_py() < len(keys):  # a key that occurs twice was found at its first place only
-        positions = positions[np.asarray(pc.index_in(keys, value_set=keys))]
+    absent = np.flatnonzero(positions == ABSENT)
+    if len(matches) and len(absent):  # a key that occurs twice was found at its first place only
+        first = pc.index_in(keys.take(pa.array(absent)), value_set=keys.take(pa.array(matches)))
+        positions[absent[np.asarray(first.is_valid())]] = positions[matches[np.asarray(first.drop_null())]]
     return positions
 
 

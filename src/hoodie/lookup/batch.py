@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.index.contract import ByFile, Index, TagKeys, Tags
-from hoodie.index.pruning import ABSENT, IndexStats
+from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats
 from hoodie.lookup.key_lookup import FileWithLogs, find_keys, find_late
-from hoodie.merge.rows import Positions
+from hoodie.merge.rows import ROW_POSITION, Positions, as_array
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan
@@ -108,11 +108,13 @@ class KeyLocations:
 
     def stored_positions(self, count: int) -> Positions:
         """int64[count]: for each row of the batch the position of its key in the base file of its group, less than 0
-        where that is not known."""
+        where that is not known, `SEVERAL` where there may be several."""
         positions = np.full(count, -1, np.int64)
         if self.stored is not None:
             positions[self.rows] = self.stored
-            positions[np.bincount(self.rows, minlength=count) > 1] = -1  # of a key in two groups each row is another's
+            positions[np.bincount(self.rows, minlength=count) > 1] = (
+                SEVERAL  # of a key in two groups each row is another's
+            )
         return positions
 
     def by_place(self) -> Iterator[tuple[FileGroupId, Positions]]:
@@ -256,6 +258,25 @@ def numbered_groups(partitions: pa.Array, file_ids: pa.Array) -> tuple[Positions
     names, texts = paths.dictionary.to_pylist(), ids.dictionary.to_pylist()
     places = [FileGroupId(names[code // width], texts[code % width]) for code in distinct.tolist()]
     return groups.reshape(-1).astype(np.int64), places
+
+
+def agreed_positions(rows: pa.Table) -> pa.Table:
+    """The rows, `SEVERAL` in place of the positions of keys whose rows have several: the base file has as many rows of
+    the key."""
+    if ROW_POSITION not in rows.column_names:
+        return rows
+    keys, positions = as_array(rows.column(RECORD_KEY)), rows.column(ROW_POSITION).to_numpy()
+    if pc.count_distinct(keys).as_py() == len(keys):
+        return rows
+    first = np.asarray(pc.index_in(keys, value_set=keys)).astype(np.int64)
+    other = positions != positions[first]
+    if not other.any():
+        return rows
+    several = np.zeros(len(keys), np.bool_)
+    several[first[other]] = True
+    at = rows.schema.get_field_index(ROW_POSITION)
+    agreed = pa.array(np.where(several[first], SEVERAL, positions), pa.int64())
+    return rows.set_column(at, rows.schema.field(at), agreed)
 
 
 def _concat(parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -16,11 +16,11 @@ from hoodie.formats.parquet.hashed_keys import MANY_KEYS, HashedKeys
 from hoodie.formats.parquet.murmur import Indices, KeyHashes
 from hoodie.index.pruning import (
     ABSENT,
-    SEVERAL,
     IndexStats,
     KeySpan,
     lookup_keys,
     lookup_positions,
+    lookup_rows,
     prune_by_filter,
     prune_by_range,
 )
@@ -99,21 +99,30 @@ def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | N
     size     of the file in bytes, where it is known
     returns  int64[n], aligned with keys: position of the row, `ABSENT` or `SEVERAL`
     """
+    return lookup_positions(rows_in_base(storage, path, keys, size), keys)
+
+
+def rows_in_base(storage: Storage, path: str, keys: pa.Array, size: int | None = None) -> tuple[Indices, Indices]:
+    """The rows of a base file that have one of the keys, by its key column: as `lookup_rows`."""
     with storage.open_input(path, size) as source:
-        return _positions(open_parquet(source, path), path, keys)
+        return _rows(open_parquet(source, path), path, keys)
 
 
-def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
-    positions, every = np.full(len(keys), ABSENT, np.int64), slice(None)
-    start, hashed = 0, HashedKeys.of(keys) if len(keys) > MANY_KEYS else None
-    for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
+def _rows(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> tuple[Indices, Indices]:
+    matches, rows, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+    hashed = HashedKeys.of(keys) if len(keys) > MANY_KEYS else None
+    for group in range(parquet.num_row_groups if len(keys) else 0):  # one row group's keys in memory at a time
         stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
-        at = every if hashed is None else hashed.find(stored)
-        here = lookup_positions(stored, keys if hashed is None else keys.take(pa.array(at)))
-        before, moved = positions[at], np.where(here >= 0, here + start, here)
-        positions[at] = np.where(here == ABSENT, before, np.where(before == ABSENT, moved, SEVERAL))
+        if hashed is None:
+            here = lookup_rows(stored, keys)
+        else:
+            near = hashed.find(stored)
+            here = lookup_rows(stored, keys.take(pa.array(near)))
+            here = near[here[0]], here[1]
+        matches.append(here[0])
+        rows.append(here[1] + start)
         start += len(stored)
-    return positions
+    return np.concatenate(matches), np.concatenate(rows)
 
 
 def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:
@@ -130,7 +139,7 @@ def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: K
         if few and (storage.remote or _keys_outweigh_filter(parquet.metadata)):
             indices = _unless_ruled_out(parquet.metadata, file.path, keys, in_range)
         likely_keys = keys if len(indices) == len(keys) else keys.take(pa.array(indices))
-        places = _positions(parquet, file.path, likely_keys) if len(likely_keys) else np.empty(0, np.int64)
+        places = lookup_positions(_rows(parquet, file.path, likely_keys), likely_keys)
     hits = places != ABSENT
     hit_count = int(np.count_nonzero(hits))
     cost = IndexStats(

@@ -60,12 +60,17 @@ class LogMerge:
         self._folded = self._fresh = 0
         self.nbytes = 0  # of the rows held
 
-    def records(self, rows: pa.Table) -> Versions:
+    def records(self, rows: pa.Table, once: bool = False) -> Versions:
         """The records of a data block, to be added.
 
+        once    those of one key are one version: the block repeats it for each row of the base file that has the key
         Raises SchemaMismatch when its columns are not those of the table
         """
         check_same_columns(rows.schema, self._schema, "log block")
+        # Other rules make of a row and the same row that row.
+        groups = key_groups(rows, (RECORD_KEY,)) if once and self._rule.merger is not None else None
+        if groups is not None:
+            rows = rows.take(pa.array(np.unique(groups, return_index=True)[1]))
         return Versions(pa.Table.from_arrays(rows.columns, schema=self._schema))
 
     def tombstones(self, deletes: pa.Table, path: str = "") -> Versions:

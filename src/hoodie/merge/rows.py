@@ -219,21 +219,3 @@ RowPositions = npt.NDArray[np.int64]
 
 def with_positions(rows: pa.Table, positions: RowPositions) -> pa.Table:
     return rows.append_column(ROW_POSITION, pa.array(positions, pa.int64()))
-
-
-def agreed_positions(rows: pa.Table) -> pa.Table:
-    """The rows without the positions of keys whose rows have several: the base file has as many rows of the key."""
-    if ROW_POSITION not in rows.column_names:
-        return rows
-    keys, positions = as_array(rows.column(RECORD_KEY)), rows.column(ROW_POSITION).to_numpy()
-    if pc.count_distinct(keys).as_py() == len(keys):
-        return rows
-    first = np.asarray(pc.index_in(keys, value_set=keys)).astype(np.int64)
-    other = positions != positions[first]
-    if not other.any():
-        return rows
-    several = np.zeros(len(keys), np.bool_)
-    several[first[other]] = True
-    at = rows.schema.get_field_index(ROW_POSITION)
-    agreed = pa.array(np.where(several[first], -1, positions), pa.int64())
-    return rows.set_column(at, rows.schema.field(at), agreed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,8 @@ import pytest
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import BLOOM, BLOOM_TYPE, footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
-from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, lookup_positions
+from hoodie.formats.parquet.murmur import Indices
+from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, lookup_rows
 from hoodie.lookup.batch import KeyLocations
 from hoodie.lookup.key_lookup import find_in_file, find_keys, positions_in_base
 from hoodie.model.files import BaseFile, FileGroupId
@@ -152,11 +152,11 @@ def test_of_many_keys_only_those_near_a_row_group_are_compared_with_it(monkeypat
     monkeypatch.setattr("hoodie.lookup.key_lookup.MANY_KEYS", 10)
     looks: list[int] = []
 
-    def look(stored: pa.ChunkedArray, keys: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def look(stored: pa.ChunkedArray, keys: pa.Array) -> tuple[Indices, Indices]:
         looks.append(len(keys))
-        return lookup_positions(stored, keys)
+        return lookup_rows(stored, keys)
 
-    monkeypatch.setattr("hoodie.lookup.key_lookup.lookup_positions", look)
+    monkeypatch.setattr("hoodie.lookup.key_lookup.lookup_rows", look)
     storage, sink = MemoryStorage(), pa.BufferOutputStream()
     pq.write_table(pa.table({RECORD_KEY: [f"k{number}" for number in range(40)]}), sink, row_group_size=10)
     storage.create_new(NAME, sink.getvalue().to_pybytes())
@@ -165,9 +165,9 @@ def test_of_many_keys_only_those_near_a_row_group_are_compared_with_it(monkeypat
     assert looks == [10] * 4
 
 
-def test_a_row_whose_key_two_file_groups_hold_has_no_position() -> None:
+def test_a_row_whose_key_two_file_groups_hold_may_have_several_positions() -> None:
     groups = (FileGroupId("", "a"), FileGroupId("", "b"))
     rows, stored = np.array([0, 2, 2]), np.array([5, 6, 7])
     located = KeyLocations(rows, np.array([0, 0, 1]), groups, IndexStats(), stored)
-    assert located.stored_positions(4).tolist() == [5, -1, -1, -1]
+    assert located.stored_positions(4).tolist() == [5, -1, SEVERAL, -1]
     assert KeyLocations(rows, np.array([0, 0, 1]), groups, IndexStats()).stored_positions(1 + 2).tolist() == [-1] * 3

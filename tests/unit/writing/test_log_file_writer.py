@@ -127,7 +127,7 @@ def append_at(
 
 
 def test_rows_whose_positions_are_known_come_in_their_order_and_the_others_after_them():
-    found = append_at(spec(), "abcd", [7, -1, 3, -2], slice_of())
+    found = append_at(spec(), "abcd", [7, -1, 3, -1], slice_of())
     assert found == [(BlockKind.AVRO_DATA, ["c", "a"], [3, 7]), (BlockKind.AVRO_DATA, ["b", "d"], None)]
 
 

@@ -199,7 +199,7 @@ def block_versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, l
     except InvalidInput as problem:
         raise SchemaMismatch(f"{path} at byte {head.offset}: {problem}") from problem
     require_keys(rows.column(RECORD_KEY), path, head.content_offset)
-    return log.records(rows)
+    return log.records(rows, once=block.header.get(HeaderKey.RECORD_POSITIONS) is not None)
 
 
 def _columns_of(block: LogBlock, needed: MergeColumns, columns: FileColumns) -> list[str] | None:

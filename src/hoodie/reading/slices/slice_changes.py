@@ -93,11 +93,11 @@ class SliceChanges:
             fold_blocks(reader.storage, merge.blocks, needed, fold, None if placed is None else placed.add)
             log = fold.finish()
             matched = np.zeros(len(log), np.bool_)
-            if rows_of_base is None:
+            if rows_of_base is not None and len(rows_of_base) <= len(log):
+                self.replaced = rows_of_base
+            else:  # else of a key that is stored twice each row is replaced by one
                 stored = _stored_at(merge, placed) if placed is not None and placed.all else _stored_rows(merge, needed)
                 yield from self._replacements(merge, log, stored, matched)
-            else:
-                self.replaced = rows_of_base
             for place, incoming in log.parts():
                 yield inserts(incoming, matched[place], reader.rule).rows
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hoodie.display.progress import Advance
 from hoodie.index.contract import ByFile, TagKeys
-from hoodie.index.pruning import ABSENT
+from hoodie.index.pruning import SEVERAL
 from hoodie.lookup.batch import (
     Batch,
     KeyLocations,
@@ -246,7 +246,7 @@ def _resolve(
     rows, statuses = take_column(ordered.rows.drop_columns([_PLACE]), KEY_STATUS)
     assert statuses is not None
     at = np.flatnonzero(groups >= 0)
-    stored = None if located.stored is None else np.full(len(at), ABSENT, np.int64)
+    stored = None if located.stored is None else np.full(len(at), SEVERAL, np.int64)
     located = replace(located, rows=at, groups=groups[at].astype(np.int64), stored=stored)
     return replace(ordered, rows=rows), located, statuses
 

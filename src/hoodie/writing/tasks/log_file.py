@@ -20,14 +20,17 @@ from hoodie.config.write import LogFormat
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import RowPositions, avro_block, delete_block, encode_positions, parquet_block
 from hoodie.formats.log.delete_block import deletes_of
+from hoodie.index.pruning import SEVERAL
+from hoodie.lookup.key_lookup import rows_in_base
 from hoodie.merge.base import Incoming
 from hoodie.merge.ordering import ordering_column
 from hoodie.merge.rows import KeyStatus, KeyStatuses, Mask, as_array
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
-from hoodie.model.files import LogFile, log_file_name, log_token
-from hoodie.model.meta import FILE_NAME
+from hoodie.model.files import BaseFile, LogFile, log_file_name, log_token
+from hoodie.model.meta import FILE_NAME, RECORD_KEY
 from hoodie.plan.write import WriteTask
+from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.writing.tasks.base_file import WriteSpec, open_marked, take_back_if_over
 
@@ -51,8 +54,9 @@ def append_log(
               ordering value where they have one: without, they win over all that was written before
     token     write token of this attempt
     statuses  what is known of each row's key; None: the plan tells how many keys are new
-    positions  int64[n], of the rows in the base file that their keys were looked up in, less than 0 where not known;
-              None: of none. Rows whose positions are known go to blocks of their own, in the order of these
+    positions  int64[n], of the rows in the base file that their keys were looked up in, less than 0 where not known,
+              `SEVERAL` where there may be several; None: of none. Rows whose positions are known go to blocks of their
+              own, in the order of these
     replacing  bool[n]: rows that take the place of stored ones whose ordering value is greater: a delete block before
               them takes those away. None: none
     returns   a statistic for each log file, oldest first
@@ -65,17 +69,18 @@ def append_log(
     if positions is None or not _follows_base(task):
         positions = np.full(incoming.num_rows, -1, np.int64)
     based_on = task.slice.base.instant if spec.layout.version.logs_of_writes and task.slice and task.slice.base else ""
+    by_position = partial(_by_position, spec.storage, task.slice.base if task.slice else None)
     with LogWriter(spec, task, token) as log:
         if replacing is not None and replacing.any():
             keys = incoming.keys.filter(pa.array(replacing))
             entries = deletes_of(keys, pa.repeat(task.group.partition, len(keys)), None)
             log.append(delete_block(spec.instant, spec.avro_schema, entries, None))
-        for part, at in _by_position(rows, positions[~deletes]):
+        for part, at in by_position(rows, rows.column(RECORD_KEY), positions[~deletes]):
             for block, count in _data_blocks(spec, part, at, based_on):
                 log.append(block, rows=count)
         if deletes.any():
             entries = _deleted(rule, incoming, deletes, task.group.partition)
-            for part, at in _by_position(entries, positions[deletes]):
+            for part, at in by_position(entries, entries.column("record_key"), positions[deletes]):
                 header = None if at is None else encode_positions(at)
                 log.append(delete_block(spec.instant, spec.avro_schema, part, header, based_on), deletes=part.num_rows)
     new = None if statuses is None else np.isin(statuses, (KeyStatus.INSERT, KeyStatus.MOVED_IN)) & ~deletes
@@ -89,8 +94,20 @@ def _follows_base(task: WriteTask) -> bool:
     return present is not None and present.base is not None and present.base.instant == present.base_instant
 
 
-def _by_position(rows: pa.Table, positions: RowPositions) -> Iterator[tuple[pa.Table, RowPositions | None]]:
-    """The rows whose positions are known, in the order of these, then the others."""
+def _by_position(
+    storage: Storage, base: BaseFile | None, rows: pa.Table, keys: pa.ChunkedArray, positions: RowPositions
+) -> Iterator[tuple[pa.Table, RowPositions | None]]:
+    """The rows whose positions are known, in the order of these, then the others.
+
+    A row whose key several rows of the base file have is there for each of them, as by Hudi 1.x: its readers put a row
+    in the place of one stored row, whatever the keys.
+    """
+    several = np.flatnonzero(positions == SEVERAL)
+    if len(several) and base is not None:
+        matches, places = rows_in_base(storage, base.path, as_array(keys).take(pa.array(several)), base.size)
+        others = np.delete(np.arange(len(positions)), several[matches])
+        rows = rows.take(pa.array(np.concatenate([others, several[matches]])))
+        positions = np.concatenate([positions[others], places])
     positioned = np.flatnonzero(positions >= 0)
     if len(positioned):
         order = positioned[np.argsort(positions[positioned], kind="stable")]
