@@ -135,15 +135,16 @@ def test_logs_tell_the_positions_of_their_rows_on_both_spread_ways(spark, tmp_pa
     assert (result.route, result.inserted) == ("executors", 10)
     far.delete(rows(spark, 0, 300, 1).where("v % 17 = 0"), options=options)
     told, untold = keys_by_position(far, tmp_path / "far")
-    assert set(untold) == {"k9"}
-    assert len(told) == 19 + 5 + 18
+    assert untold == []
+    assert told.count("k9") == 2
+    assert len(told) == 21 + 5 + 18
     by_key = hoodie.open_table(far.path, spark=spark, options={"hoodie.merge.use.record.positions": "false"})
     expected = by_key.snapshot().toArrow()
     assert_same_rows(far.snapshot().toArrow(), expected)
     once = pc.field("id") != "k9"  # of two rows of one key hudi-rs replaces one
     assert_same_rows(read_hudi_rs(tmp_path / "far").filter(once), expected.filter(once))
     far.upsert(rows(spark, 0, 3, 5), options={**options, "hoodie.write.record.positions": "false"})
-    assert len(keys_by_position(far, tmp_path / "far")[1]) == len(untold) + 3
+    assert len(keys_by_position(far, tmp_path / "far")[1]) == 3
 
 
 def keys_by_position(one, path):
