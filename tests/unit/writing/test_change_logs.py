@@ -19,6 +19,7 @@ from hoodie.errors import HistoryGone, InvalidInput, InvalidOption, TableMismatc
 from hoodie.formats.log.blocks import LogBlock, read_blocks
 from hoodie.formats.log.content import data_rows
 from hoodie.model.commit import CommitMetadata
+from hoodie.reading.changes.base import row_places
 from hoodie.services.clean import clean
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import load_properties
@@ -147,6 +148,23 @@ def test_a_change_in_a_log_of_a_key_that_is_stored_twice_is_one_of_its_last_row(
     table.upsert(rows("a", n=5))
     (change,) = table.changes(first, cdc=True).to_arrow().to_pylist()
     assert [change["op"], *(json.loads(change[image])["n"] for image in ("before", "after"))] == ["u", 2, 5]
+
+
+@pytest.mark.parametrize("images", ["OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"])
+def test_each_row_of_a_key_that_is_stored_twice_has_its_own_image(tmp_path: Path, images: str) -> None:
+    table = new(tmp_path, **{"hoodie.table.cdc.supplemental.logging.mode": images})
+    first = table.bulk_insert(rows("a", "b", "a", "b", "a").set_column(1, "n", [[1, 2, 3, 4, 5]])).instant
+    table.upsert(rows("a", n=9))
+    changes = table.changes(first, cdc=True).to_arrow().to_pylist()
+    assert [[json.loads(change[image])["n"] for image in ("before", "after")] for change in changes] == [
+        [1, 9],
+        [3, 9],
+        [5, 9],
+    ]
+    # Hudi logs one change of such a key, and takes its last row.
+    stored = pa.table({"_hoodie_record_key": ["a", "b", "a"]})
+    assert row_places(pa.array(["b", "a", "c"]), stored).to_pylist() == [1, 2, None]
+    assert row_places(pa.array(["a", "b", "b", "a", "a"]), stored).to_pylist() == [2, 1, 1, 0, 2]
 
 
 def test_a_log_has_several_blocks_where_one_would_be_too_large(tmp_path: Path) -> None:

@@ -110,12 +110,34 @@ def _images_in(
         else []
     )
     rows = pa.concat_tables([reader.slices.schema.empty_table(), *parts]).combine_chunks()
-    at = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
+    at = row_places(keys, rows)
     lost = keys_of_file.filter(at.filter(pa.array(needs_image)).is_null())
     if len(lost):
         raise CorruptFile(path, f"{len(lost)} keys have no row in the data files beside it, such as {lost[0]}")
     at = pc.if_else(pa.array(needs_image), at, pa.scalar(None, at.type))
     return images(rows.take(at), reader.image, ~needs_image)
+
+
+def row_places(keys: pa.Array, rows: pa.Table) -> pa.Array:
+    """Where each key has its row, null: nowhere. Of a key that is there several times each has a row of its own, in
+    their order, the last ones if there are more rows; what is left has the last."""
+    own = pc.index_in(_numbered(keys), value_set=_numbered(as_array(rows.column(RECORD_KEY))))
+    return pc.coalesce(own, last_places(keys, rows))
+
+
+def last_places(keys: pa.Array, rows: pa.Table) -> pa.Array:
+    """Where each key has its last row, null: nowhere. One that is stored twice is told with that row, as by Hudi."""
+    stored = as_array(rows.column(RECORD_KEY))
+    return pc.subtract(len(stored) - 1, pc.index_in(keys, value_set=stored[::-1]))
+
+
+def _numbered(keys: pa.Array) -> pa.Array:
+    """The keys, each with the number of the same ones behind it."""
+    codes = keys.dictionary_encode().indices.to_numpy()[::-1]
+    order = np.argsort(codes, kind="stable")
+    numbers = np.empty(len(codes), np.int64)
+    numbers[order] = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
+    return pc.binary_join_element_wise(keys, pa.array(numbers[::-1]).cast(keys.type), " ")
 
 
 def _image(reader: ChangeReader, stored: pa.StructArray, instant: str) -> pa.StructArray:

@@ -20,6 +20,7 @@ from hoodie.merge.row_changes import added_changes, images, removed_changes, upd
 from hoodie.merge.rows import as_array, as_mask, nullable
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
+from hoodie.reading.changes.base import last_places
 from hoodie.reading.changes.data_plan import ChangeReader
 from hoodie.reading.changes.json_text import json_text
 from hoodie.reading.slices.log_scanner import PlacedBlock, find_blocks
@@ -131,7 +132,7 @@ def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
 
 def _differences(reader: ChangeReader, old: pa.Table, new: pa.Table, keys: pa.Array) -> Iterator[pa.Table]:
     """What became of the rows of some keys."""
-    was, now = _last_places(keys, old), _last_places(keys, new)
+    was, now = last_places(keys, old), last_places(keys, new)
     yield removed_changes(old.take(was.filter(now.is_null()).drop_null()), reader.image)
     both = pc.and_(was.is_valid(), now.is_valid())
     before, after = old.take(was.filter(both)), new.take(now.filter(both))
@@ -141,12 +142,6 @@ def _differences(reader: ChangeReader, old: pa.Table, new: pa.Table, keys: pa.Ar
         differ = pc.or_(differ, pc.not_equal(*texts))
     yield updated_changes(before.filter(differ), after.filter(differ), reader.image)
     yield added_changes(new.take(now.filter(was.is_null()).drop_null()), reader.image)
-
-
-def _last_places(keys: pa.Array, rows: pa.Table) -> pa.Array:
-    """Where each key has its last row, null: nowhere. One that is stored twice is told with that row, as by Hudi."""
-    stored = _keys(rows)
-    return pc.subtract(len(stored) - 1, pc.index_in(keys, value_set=stored[::-1]))
 
 
 def _keys(rows: pa.Table) -> pa.Array:
