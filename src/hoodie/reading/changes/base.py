@@ -119,8 +119,8 @@ def _images_in(
 
 
 def row_places(keys: pa.Array, rows: pa.Table) -> pa.Array:
-    """Where each key has its row, null: nowhere. Of a key that is there several times each has a row of its own, in
-    their order, the last ones if there are more rows; what is left has the last."""
+    """Where each key has its row, null: nowhere. Each place of a key that is there several times has a row of its own,
+    in their order: the last ones if there are more rows, and if there are fewer, the first places have the last."""
     own = pc.index_in(_numbered(keys), value_set=_numbered(as_array(rows.column(RECORD_KEY))))
     return pc.coalesce(own, last_places(keys, rows))
 
