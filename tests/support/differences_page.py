@@ -150,6 +150,13 @@ _SEEN = (
         "Read change data by Hoodie; other incremental reads are right",
     ),
     (
+        "version 6, a commit that is pending while a later one is completed",
+        "0.15, 1.0.2: change data, whatever `hoodie.read.timeline.holes.resolution.policy` says",
+        "gives the later one: a consumer who goes on from there never sees the pending one",
+        "fails (`HollowCommit`), or does what the policy says, as Hudi's other incremental reads do",
+        "Read change data by Hoodie",
+    ),
+    (
         "a partition whose value is the empty text",
         "0.15: snapshot, read_optimized, as_of",
         "gives null",

@@ -14,8 +14,8 @@ from hoodie.api.write_client import write
 from hoodie.config.datasource import ALL_GROUPS, check_options, overridden
 from hoodie.config.driver_options import driver_options
 from hoodie.config.hudi_options import Purpose, hudi_options
-from hoodie.config.options import Options, declared
-from hoodie.config.read import QueryOptions, QueryType, StreamOptions
+from hoodie.config.options import Options, declared, group_keys
+from hoodie.config.read import IncrementalOptions, QueryOptions, QueryType, StreamOptions
 from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption
 from hoodie.sources.stream_schema import stream_schema
@@ -93,14 +93,17 @@ def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str],
         write(frame, where, call_options, mode=_MODES.get(mode, mode))
 
 
-def load_stream(session: SparkSession, path: object, options: Mapping[str, Any]) -> tuple[str, StructType]:
-    """Look at the table of a stream before Spark does, whose errors have no class. Its path, as workers can use it, and
-    its columns.
+def load_stream(session: SparkSession, path: object, options: Mapping[str, Any]) -> tuple[dict[str, str], StructType]:
+    """Look at the table of a stream before Spark does, whose errors have no class. The options that its workers take,
+    which see no session, with the path as they can use it; and its columns.
 
+    The session's settings say how a stream reads. What it reads they say to queries alone, as in Hudi.
     Raises  as `load`; InvalidInput on a table without columns
     """
     where = _one_path(session, path, options)
-    checked_options = check_options(job_options(options), Purpose.READ)
+    of_queries = {key for group in (QueryOptions, StreamOptions, IncrementalOptions) for key in group_keys(group)}
+    settings = {key: text for key, text in session_options(session, Purpose.READ).items() if key not in of_queries}
+    checked_options = overridden(settings, check_options(job_options(options), Purpose.READ))
     query = checked_options.read(QueryOptions)
     checked_options.read(StreamOptions)
     if query.query is QueryType.READ_OPTIMIZED or query.begin or query.end or query.as_of:
@@ -109,7 +112,7 @@ def load_stream(session: SparkSession, path: object, options: Mapping[str, Any])
             "It takes no read_optimized, begin, end or as.of.instant"
         )
     with typed_errors():
-        return absolute_uri(where), stream_schema(where, checked_options)
+        return {**checked_options, "path": absolute_uri(where)}, stream_schema(where, checked_options)
 
 
 def stream_sink(

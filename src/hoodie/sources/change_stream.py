@@ -18,7 +18,6 @@ from hoodie.config.read import StreamOptions
 from hoodie.errors import SchemaMismatch
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.changes.offsets import (
-    LATEST,
     StreamOffset,
     begin_of,
     first_offset,
@@ -36,7 +35,7 @@ from hoodie.spark.types import source_schema
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.table.state import TableState, load_state
-from hoodie.view.incremental import EARLIEST
+from hoodie.view.incremental import EARLIEST, LATEST
 
 
 def _refuse_lost_columns(began_with: pa.Schema, state: TableState) -> None:

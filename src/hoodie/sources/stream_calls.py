@@ -17,9 +17,9 @@ from hoodie.spark.worker_errors import raise_marked_errors
 def _load(
     original: Callable[..., Any], reader: Any, session: Any, path: Any, options: dict[str, Any], schema: Any
 ) -> DataFrame:
-    where, columns = answers.load_stream(session, path, {**recorded_calls(reader)["options"], **options})
+    handed, columns = answers.load_stream(session, path, {**recorded_calls(reader)["options"], **options})
     register_source(session, HoodieSource.name())  # which is never a jar's
-    frame: DataFrame = original(reader.option("path", where), None, HoodieSource.name(), schema or columns, **options)
+    frame: DataFrame = original(reader.options(**handed), None, HoodieSource.name(), schema or columns, **options)
     return frame
 
 

@@ -16,8 +16,8 @@ from hoodie.timeline.points import Point, is_instant, query_instant
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, GroupFiles, merged_slices
 
-#: The beginning of all time; Hudi's users write it as "000", too.
-EARLIEST = "earliest"
+#: Words for points: the beginning of all time, which Hudi's users write as "000", too; and the newest commit.
+EARLIEST, LATEST = "earliest", "latest"
 
 #: Commits of these write no new rows: rewritten rows keep their older commit times. Not so those of a log compaction by
 #: Hudi 1.1, whose rows are its own.
@@ -52,6 +52,11 @@ class Span:
         return tuple(sorted(instant.requested for instant in self.commits))
 
 
+def is_word(point: Point, word: str) -> bool:
+    """Whether a point is `EARLIEST` or `LATEST`, in any case, as in Hudi."""
+    return isinstance(point, str) and point.strip().lower() == word
+
+
 def moment(
     timeline: Timeline,
     point: Point,
@@ -72,7 +77,7 @@ def moment(
     Raises       InvalidInput when it is of another form, or a begin in the future; InstantNotFound when the instant is
                  pending
     """
-    if isinstance(point, str) and (point == EARLIEST or re.fullmatch("0+", point)):
+    if is_word(point, EARLIEST) or (isinstance(point, str) and re.fullmatch("0+", point)):
         return ""
     if isinstance(point, str) and is_instant(point):
         if point in completions.values():

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -304,13 +305,43 @@ def test_a_stream_goes_on_where_its_table_has_been_upgraded_meanwhile(table):
     assert Query(table.path, **{START: begin}).run() == [[("e", 5)]]
 
 
+@pytest.mark.parametrize(("word", "rows"), [("EARLIEST", [("a", 1)]), ("Latest", []), (" Earliest ", [("a", 1)])])
+def test_words_for_the_begin_are_read_in_any_case(table, word, rows):
+    table.upsert(rows_of(("a", 1)))
+    assert Query(table.path, **{START: word}).run() == [rows]
+
+
+def session_of(settings: dict[str, str]) -> Any:
+    return SimpleNamespace(conf=SimpleNamespace(get=lambda key, default=None: default, getAll=settings))
+
+
+def test_settings_of_the_session_say_how_a_stream_reads_and_not_what(tmp_path):
+    """Hudi's streams take nothing of the session: what it says for queries neither moves a stream nor stops it."""
+    table = made(tmp_path / "t")
+    table.upsert(rows_of(("a", 1)))
+    how = {"hoodie.read.ignore.missing.files": "true", "spark.hoodie.memory.merge.max.size": "1000000"}
+    what = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "earliest",
+        "hoodie.datasource.query.incremental.format": "cdc",
+        START: "latest",
+        POLICY: "FAIL",
+    }
+    own = {"hoodie.memory.merge.max.size": "2000000"}
+    options, columns = load_stream(session_of({**how, **what}), table.path, own)
+    assert options == {"path": table.path, "hoodie.read.ignore.missing.files": "true", **own}
+    assert columns.names[-2:] == ["id", "at"]
+    with pytest.raises(InvalidOption, match="RESET removes it"):
+        load_stream(session_of({"hoodie.read.ignore.missing.file": "true"}), table.path, {})
+
+
 def test_bad_options_are_refused_before_spark_sees_them(tmp_path):
     table = made(tmp_path / "t")
-    session: Any = type("Session", (), {"conf": type("Conf", (), {"get": lambda self, key, default=None: default})()})()
+    session = session_of({})
     with pytest.raises(InvalidInput, match="no columns yet"):
         load_stream(session, table.path, {})
     table.upsert(rows_of(("a", 1)))
-    assert load_stream(session, table.path, {START.lower(): "latest"})[0] == table.path
+    assert load_stream(session, table.path, {START.lower(): "latest"})[0] == {START: "latest", "path": table.path}
     with pytest.raises(TableNotFound):
         load_stream(session, str(tmp_path / "nowhere"), {})
     for options in (

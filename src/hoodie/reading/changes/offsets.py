@@ -12,11 +12,10 @@ from hoodie.reading.changes.plan import commits_between
 from hoodie.storage.protocol import redacted_path
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
-from hoodie.view.incremental import EARLIEST
+from hoodie.view.incremental import EARLIEST, LATEST, is_word
 
 POLICY = "hoodie.read.timeline.holes.resolution.policy"
 VERSION = "hoodie.datasource.read.incr.table.version"
-LATEST = "latest"
 INSTANT = "instant"
 
 
@@ -78,7 +77,7 @@ def first_offset(state: TableState, start: Point, how: IncrementalOptions) -> St
     start   an instant, a point in time, "earliest" or "latest"
     Raises  InvalidInput; InstantNotFound
     """
-    if start == LATEST:
+    if is_word(start, LATEST):
         newest = next_offset(state, _offset(state, how, "", ""), how, with_archived=False).position
         return _offset(state, how, newest, newest)
     commits = commits_between(state, start, None, how)
