@@ -303,7 +303,7 @@ def _upserted(model: TableModel, batch: Sequence[tuple[Identity, Row]], instant:
                 first = min(copy.group for copy in passed)
                 back = [copy for copy in passed if copy.group == first]
                 others = [copy for copy in passed if copy.group != first]
-                counts["updated"] += 1
+                counts["updated"] += _rows_of_logs(model, back)
                 rows[key] = (*others, *_brought_back(model, back, row, instant))
             found = True
         else:
@@ -405,10 +405,17 @@ def _merged(
             after.append(replace(copy, base=base))
         counts["updated"] += base is not None and base is not copy.base
         counts["deleted"] += base is None
-    # A log gets each key once, however many rows of the base file have it.
-    in_logs = {copy.group for copy in copies} - placement.rewritten
-    counts["deleted" if deleted(row) else "updated"] += len(in_logs)
+    in_logs = _rows_of_logs(model, [copy for copy in copies if copy.group not in placement.rewritten])
+    counts["deleted" if deleted(row) else "updated"] += in_logs
     return tuple(after)
+
+
+def _rows_of_logs(model: TableModel, copies: Sequence[Copy]) -> int:
+    """What the logs of file groups get of a key: where it was looked up in base files by partition a row for each that
+    these have of it, and one for a group that has it in logs alone; else one a group."""
+    by_row = not (model.index.is_global or model.index.buckets)
+    stored = Counter(copy.group for copy in copies if by_row and copy.base is not None)
+    return sum(max(1, stored[group]) for group in {copy.group for copy in copies})
 
 
 def _insert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
@@ -463,7 +470,7 @@ def _delete(model: TableModel, step: Step, instant: str, placement: Placement) -
         rewritten = [copy for copy in copies if copy.group in placement.rewritten]
         left = [copy for copy in copies if copy.group not in placement.rewritten]
         rows[key] = (*passed, *(_without(model, copy, instant) for copy in left))
-        count += len(rewritten) + len({copy.group for copy in left})
+        count += len(rewritten) + _rows_of_logs(model, left)
     return rows, Counts(deleted=count)
 
 
