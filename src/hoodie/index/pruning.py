@@ -153,8 +153,8 @@ def lookup_positions(rows: tuple[Indices, Indices], keys: pa.Array) -> Indices:
     matches, positions = rows[0], np.full(len(keys), ABSENT, np.int64)
     positions[matches] = rows[1]
     positions[np.bincount(matches, minlength=len(keys)) > 1] = SEVERAL
-    absent = np.flatnonzero(positions == ABSENT)
-    if len(matches) and len(absent):  # a key that occurs twice was found at its first place only
+    if len(matches) and len(absent := np.flatnonzero(positions == ABSENT)):
+        # A key that occurs twice was found at its first place only.
         first = pc.index_in(keys.take(pa.array(absent)), value_set=keys.take(pa.array(matches)))
         positions[absent[np.asarray(first.is_valid())]] = positions[matches[np.asarray(first.drop_null())]]
     return positions

@@ -113,16 +113,18 @@ def _rows(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> tuple[Indices, 
     hashed = HashedKeys.of(keys) if len(keys) > MANY_KEYS else None
     for group in range(parquet.num_row_groups if len(keys) else 0):  # one row group's keys in memory at a time
         stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
-        if hashed is None:
-            here = lookup_rows(stored, keys)
-        else:
-            near = hashed.find(stored)
-            here = lookup_rows(stored, keys.take(pa.array(near)))
-            here = near[here[0]], here[1]
+        here = lookup_rows(stored, keys) if hashed is None else _rows_near(hashed, stored, keys)
         matches.append(here[0])
         rows.append(here[1] + start)
         start += len(stored)
     return np.concatenate(matches), np.concatenate(rows)
+
+
+def _rows_near(hashed: HashedKeys, stored: pa.ChunkedArray, keys: pa.Array) -> tuple[Indices, Indices]:
+    """As `lookup_rows`, which is given no more of the keys than may be among those stored."""
+    near = hashed.find(stored)
+    matches, rows = lookup_rows(stored, keys.take(pa.array(near)))
+    return near[matches], rows
 
 
 def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:

@@ -127,7 +127,7 @@ def test_a_filter_is_not_asked_about_more_keys_than_its_file_has(
 
 @pytest.mark.parametrize("many", [0, 100])
 @pytest.mark.parametrize("row_group", [1, 2, 3, 10])
-@pytest.mark.parametrize("asked", ["a", "dcba", "xax", "abcdefghij", "e"])
+@pytest.mark.parametrize("asked", ["a", "dcba", "xax", "adxdbab", "abcdefghij", "e"])
 def test_the_positions_of_keys_are_those_of_their_only_rows(
     asked: str, row_group: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
