@@ -551,7 +551,7 @@ def test_a_writer_that_is_rolled_back_while_it_publishes(world):
     table(world)
     prepared = prepare(world, SECOND, ALONE)
     ends = set()
-    for first, second in itertools.product(range(3, 11, scaled(2, 1)), range(4, 52, scaled(8, 3))):
+    for first, second in itertools.product(range(3, 11, scaled(2, 1)), range(4, 60, scaled(8, 3))):
         writers, work = publishing(prepared, world)
         storage = Gate(world.storage)
         writers[1] = Writer(world, storage, SECOND, ALONE)

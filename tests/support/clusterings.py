@@ -31,9 +31,8 @@ def plan_clustering(
     )
     plan = ReplacePlan(operation="CLUSTER", clustering=ClusteringPlan(groups=(ClusteringGroup(slices=slices),)))
     layout = load_state(storage).layout
-    planned = create_requested(
-        storage, instant, Action.CLUSTERING, encode_replace_plan(plan, storage.root), layout=layout
-    )
+    action = Action.CLUSTERING if layout.stamps_completion else Action.REPLACE_COMMIT
+    planned = create_requested(storage, instant, action, encode_replace_plan(plan, storage.root), layout=layout)
     if inflight:
         to_inflight(storage, planned, layout=layout)
         storage.write(f"oslo/f-0_1-1-1_{instant}.parquet", b"half")

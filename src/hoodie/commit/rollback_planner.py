@@ -12,12 +12,12 @@ from hoodie.formats.log.blocks import read_block_headers
 from hoodie.formats.timeline.plans import decode_compaction_plan
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
-from hoodie.model.instant import Action, Instant, State
+from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackPlan, RollbackRequest
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.timeline.load import commit_content
-from hoodie.timeline.timeline import TimelineLayout
-from hoodie.timeline.transition import instant_path
+from hoodie.timeline.timeline import TimelineLayout, comparable_action
+from hoodie.timeline.transition import completed_instants, instant_path
 from hoodie.view.load import discover_partitions
 
 #: Pending instants of these actions are plans: what a failed run left is removed, the plan stays.
@@ -50,6 +50,8 @@ def plan_rollback(
     whole    of a compaction: include the logs that belong to the slices it opened. Else they stay, as its plan does
     Raises   CorruptLogBlock when a log that has to be searched cannot be read
     """
+    published = _published_at(storage, failed, layout)
+    listing = listing or bool(published)  # its completion has removed the markers of both
     markers = () if listing or (whole and failed.action in PLANS) else _markers(storage, failed.requested)
     if markers:
         leftovers = _by_markers(markers, failed.requested)
@@ -59,7 +61,29 @@ def plan_rollback(
         leftovers = _FilesOfInstant()  # nothing is written before it is inflight
     else:
         leftovers = _by_profile(storage, failed, listing, layout)
+    for folder, names in leftovers.deletes.items():
+        names -= {name for name in names if group_of(folder, name) in published}
+    if published and failed.action is not Action.DELTA_COMMIT:  # the blocks are the other's
+        leftovers.appended.clear()
     return _plan(failed, leftovers)
+
+
+def _published_at(storage: Storage, failed: Instant, layout: TimelineLayout) -> frozenset[FileGroupId | None]:
+    """The file groups of completed commits that took the time of a failed instant for another action: files of both are
+    named alike, and no two instants of one time write to one file group."""
+    others = (
+        Instant(failed.requested, action, State.COMPLETED) for action in COMMITS - {comparable_action(failed.action)}
+    )
+    completed = [instant for other in others for instant in completed_instants(storage, other, layout)]
+    paths = [instant_path(instant, layout) for instant in completed]
+    commits = [commit_content(storage.read(path), path, i) for path, i in zip(paths, completed, strict=True)]
+    return frozenset(group_of(*split(path)) for commit in commits for path in commit.paths)
+
+
+def group_of(folder: str, name: str) -> FileGroupId | None:
+    """The file group of a data file, None of another."""
+    file = parse_data_file(folder, name, 0)
+    return None if file is None else file.group
 
 
 def plan_published(

@@ -283,7 +283,11 @@ def execute_clean(
             content = encode_clean_plan(plan, storage.root) if state.layout.version.clean_has_plan else b""
             to_inflight(storage, instant, content, just_requested=just_requested, layout=state.layout)
     # Savepoints look for plans once they are on the timeline, and plans for savepoints: one of the two sees the other.
-    saved = savepointed_files(replace(state, timeline=load_timeline(storage, state.config, before=state.timeline)))
+    now = load_timeline(storage, state.config, before=state.timeline)
+    if just_requested and any(i.requested == begun.requested and i.action is not Action.CLEAN for i in now.instants):
+        remove_pending(storage, begun, state.layout)
+        raise WriteConflict(f"another process took instant {begun.requested} at the same moment; nothing was cleaned")
+    saved = savepointed_files(replace(state, timeline=now))
     partitions = _delete(storage, plan, saved, listed=just_requested)
     for partition in _remove_partitions(storage, plan.partitions, instant.requested):
         cleaned_partition = partitions.get(partition, CleanedPartition(policy=plan.policy))

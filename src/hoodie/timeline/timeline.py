@@ -363,11 +363,10 @@ class Timeline(Short):
 
         completed = cut(instant.requested for instant in self.commits)
         compactions = cut(instant.requested for instant in self.pending_compactions)
-        request_times = completed | compactions
         return Visible(
             completed=completed | cut(self.history),
             open=compactions,
             pending=frozenset(i.requested for i in self.pending()) - compactions,
-            first=self._oldest(request_times),
+            first=self._oldest(completed | compactions),
             archived=self.layout == 1,
         )

@@ -5,15 +5,19 @@ Source: docs/format/table-and-timeline.md 5.2 and 5.4.
 """
 
 import dataclasses
+import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.instant import Action, Instant, State
+from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Storage, meanwhile
 from hoodie.timeline.late_listings import just_completed
 from hoodie.timeline.timeline import Clock, TimelineLayout, comparable_action, time_after, utc_now
+
+_ANY = re.compile(r"(?s).*")
 
 
 def instant_path(instant: Instant, layout: TimelineLayout) -> str:
@@ -27,14 +31,12 @@ def create_requested(
     """Announce an instant.
 
     content  its plan; empty for commits and delta commits
-    ahead    nothing is done for it before this process makes it inflight
+    ahead    nothing is done for it before this process makes it inflight, and sees that no other action has its time
     Raises   WriteConflict when the instant is taken
     """
-    if action is Action.CLUSTERING and not layout.stamps_completion:
-        action = Action.REPLACE_COMMIT
     instant = Instant(time, action, State.REQUESTED)
     _create(storage, instant, content, layout, ahead=ahead)
-    return instant
+    return instant if ahead else _require_own_time(storage, instant, layout)
 
 
 def to_inflight(
@@ -50,20 +52,21 @@ def to_inflight(
     if instant.action is Action.SAVEPOINT or just_requested:
         _create(storage, inflight, content, layout)
         return inflight
-    requested = dataclasses.replace(instant, state=State.REQUESTED)
+    require = _require_own_time if instant.action in COMMITS else _require
     if not storage.remote:
-        _require(storage, requested, layout)
+        require(storage, instant, layout)
         _create(storage, inflight, content, layout)
         return inflight
     # At once, as a look before the create is no better: who rolls the write back may come right after either. Whether
     # both files are there is looked at once more when the write is published.
     with meanwhile(storage, lambda: _refused(storage, inflight, content, layout)) as refused:
-        is_requested = storage.exists(layout.path(requested))
+        try:
+            require(storage, instant, layout)
+        except (InstantNotFound, WriteConflict):
+            if refused() is None:
+                storage.discard(layout.path(inflight))
+            raise
         problem = refused()
-    if not is_requested:
-        if problem is None:
-            storage.discard(layout.path(inflight))
-        raise _missing(requested, layout)
     if problem is not None:
         raise problem
     return inflight
@@ -181,9 +184,31 @@ def remove_pending(storage: Storage, instant: Instant, layout: TimelineLayout) -
         storage.discard(layout.path(dataclasses.replace(instant, state=state, completed="")))
 
 
-def _require(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
+def _require(storage: Storage, instant: Instant, layout: TimelineLayout) -> Instant:
     if not storage.exists(layout.path(instant)):
         raise _missing(instant, layout)
+    return instant
+
+
+def _require_own_time(storage: Storage, requested: Instant, layout: TimelineLayout) -> Instant:
+    """As `_require`, before anything is written: markers and files are named after the time, whatever the action. Where
+    two actions took one time at once, the later at least sees the other, and withdraws its request."""
+    names = storage.list_some(layout.folder, frozenset(), _ANY)[1]
+    alike = [layout.parse(name) for name in names if name.startswith(requested.requested)]
+    return requested if alike == [requested] else _first_of(storage, requested, alike, layout)
+
+
+def _first_of(storage: Storage, own: Instant, alike: Sequence[Instant | None], layout: TimelineLayout) -> Instant:
+    if own not in alike:  # or the storage lists late
+        _require(storage, own, layout)
+    for other in filter(None, alike):
+        if other.requested == own.requested and comparable_action(other.action) is not comparable_action(own.action):
+            storage.discard(layout.path(own))
+            raise WriteConflict(
+                f"another process took instant {own.requested} at the same moment, for a {other.action}: this "
+                f"{own.action} has written nothing"
+            )
+    return own
 
 
 def _missing(instant: Instant, layout: TimelineLayout) -> InstantNotFound:

@@ -158,6 +158,8 @@ def load_view(
     folders = list_folders(storage, partitions) if folders is None else folders
     unmarked = _named_by_commits(storage, config, timeline, folders) if folders.unmarked else frozenset()
     files = data_files(folders.with_unmarked(unmarked))
+    if times := {i.requested for i in timeline.pending()} & {i.requested for i in timeline.commits}:
+        files = _of_commits(storage, timeline, times, files)
     if files and not timeline.instants:
         refuse_lost_timeline(storage, config, files)
     if timeline.layout != 1:
@@ -174,6 +176,16 @@ def load_view(
         [(i, plan) for i, plan in pending if plan is not None],
     )
     return replace(view, unmarked=unmarked) if unmarked else view
+
+
+def _of_commits(
+    storage: Storage, timeline: Timeline, times: Collection[str], files: Iterable[BaseFile | LogFile]
+) -> list[BaseFile | LogFile]:
+    """The files without the base files of pending writes that have the time of a completed commit: it names its own.
+    (Log blocks are a delta commit's: `hoodie.reading.slices.log_scanner` leaves those of a pending one out.)"""
+    commits = (read_commit(storage, timeline, i) for i in timeline.commits if i.requested in times)
+    published = frozenset().union(*(commit.paths for commit in commits))
+    return [f for f in files if isinstance(f, LogFile) or f.instant not in times or f.path in published]
 
 
 def replaced_by(

@@ -120,14 +120,13 @@ WRITE: dict[tuple[str, str], int] = {
     # them (a metadata table, an upgrade), which this commit must not contradict.
     ("read", "properties"): 2,
     # The timeline when the write is checked; before it is published (conflicts, a rollback of this write); after it,
-    # as without a lock another writer may have published at the same moment.
-    ("list", "timeline"): 3,
+    # as without a lock another writer may have published at the same moment. And before it is inflight: whether it is
+    # still requested, as another writer may have rolled it back while it looked keys up, and whether another action has
+    # the same time.
+    ("list", "timeline"): 4,
     # Requested, then inflight. The commit is the third step, and what makes the write visible.
     ("create_new", "pending write"): 2,
     ("create_new", "commit"): 1,
-    # Before it is inflight: whether it is still requested. Another writer may have rolled this one back while it looked
-    # keys up. Before it is published the listing tells.
-    ("exists", "pending write"): 1,
     # What the write builds on; also tells whether files are missing, and whether the partition has its metafile.
     ("list", "partition"): 1,
     # A file has its marker before it is there, so that a rollback finds it. Nobody looks for those that are left over:
@@ -219,7 +218,7 @@ def test_with_a_lock_the_table_is_looked_at_under_it(tmp_path):
     calls = made(tmp_path, "COPY_ON_WRITE", **locked).warm(five_rows)
     # When the write is checked, when it takes its instant under the lock, and before it is published, under the lock.
     assert calls.by_what["read", "properties"] == 3
-    assert calls.by_what["list", "timeline"] == 3
+    assert calls.by_what["list", "timeline"] == 4  # and before it is inflight
     # The newest commit: its writer did not list the timeline after it, and so could not tell how its file is known.
     assert calls.by_what["read", "commit"] == 1
 

@@ -32,7 +32,6 @@ def files(storage):
         (Action.COMPACTION, ["1.commit", "1.compaction.inflight", "1.compaction.requested"]),
         (Action.LOG_COMPACTION, ["1.deltacommit", "1.logcompaction.inflight", "1.logcompaction.requested"]),
         (Action.REPLACE_COMMIT, ["1.replacecommit", "1.replacecommit.inflight", "1.replacecommit.requested"]),
-        (Action.CLUSTERING, ["1.replacecommit", "1.replacecommit.inflight", "1.replacecommit.requested"]),
         (Action.ROLLBACK, ["1.rollback", "1.rollback.inflight", "1.rollback.requested"]),
     ],
 )

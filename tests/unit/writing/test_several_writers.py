@@ -12,12 +12,14 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit import rollback_executor as rollbacks
+from hoodie.commit import transaction as transactions
 from hoodie.commit.batch_ids import CHECKPOINT
 from hoodie.commit.heartbeat import Heartbeat, heartbeat_path, silent_writes
-from hoodie.commit.transaction import describe, publish
+from hoodie.commit.transaction import begin, describe, publish
 from hoodie.config.locks import ConcurrencyOptions, FailedWrites
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
+from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import (
     InvalidOption,
     LockWithoutMode,
@@ -28,9 +30,11 @@ from hoodie.errors import (
 from hoodie.formats.timeline.commit_json import decode_commit, encode_inflight
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.instant import Action, State
+from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionPlan
+from hoodie.services import clean as cleaning
 from hoodie.services.clean import clean
+from hoodie.services.compaction import schedule as scheduling
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
@@ -41,7 +45,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.timeline import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1, new_time
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
 from hoodie.writing import write
 from hoodie.writing.batch.memory import MemoryBatch
@@ -519,6 +523,118 @@ def test_threads_that_write_the_same_file_group_all_get_through(provider, tmp_pa
         thread.join()
     assert faults == []
     assert notes(there.storage) == dict.fromkeys("abcd", "2")
+
+
+# --- two actions of one moment ---
+
+MOMENT = "20990101000000000"
+TAKEN = f"another process took instant {MOMENT} at the same moment"
+
+
+class AtMoment(WrappedStorage):
+    """Does something else, once, before a file of `MOMENT` with this ending is created. It may be remote."""
+
+    def __init__(self, inner: Storage, ending: str, act: Callable[[], object], remote: bool = False) -> None:
+        super().__init__(inner)
+        self.ending, self.act, self.is_remote = ending, act, remote
+
+    @property
+    def remote(self) -> bool:
+        return self.is_remote
+
+    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if path.endswith(f"/{MOMENT}.{self.ending}"):
+            act, self.act = self.act, lambda: None
+            act()
+        return call()
+
+
+def take_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All actions take one time, as far as they see none on the timeline that has it."""
+    for module in (transactions, cleaning, scheduling):
+        monkeypatch.setattr(module, "new_time", lambda *arguments: max(MOMENT, new_time(*arguments)))
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_of_two_writes_that_take_one_moment_the_later_takes_another(
+    state: str, version: str, remote: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their actions differ, so each could create its instant; their files and markers would not tell them apart."""
+    there = table({**MOR, "hoodie.write.table.version": version, "hoodie.metadata.enable": "true"})
+    there.upsert(rows("a", "b"))
+    take_one_moment(monkeypatch)
+    batch, settings = rows("c", note="second"), Settings.read(there.options)
+    second = check_batch(there.storage, WriteOperation.INSERT_OVERWRITE, batch.to_reader(), settings, after_commit)
+    refusals = []
+
+    def act() -> None:
+        try:
+            run(second)
+        except WriteConflict as refusal:
+            refusals.append(str(refusal))
+
+    first = ArrowTable(AtMoment(there.storage, f"deltacommit.{state}", act, remote), {**there.options, RETRIES: "1"})
+    first.upsert(rows("a", "f", note="first"))
+    if state == "requested":
+        assert notes(there.storage) == {"a": "first", "c": "second", "f": "first"}
+    else:
+        assert notes(there.storage) == {"a": "first", "b": "old", "f": "first"}
+        assert TAKEN in refusals[0]
+    times = [instant.requested for instant in there.state().timeline.instants]
+    assert len(times) == len(set(times))
+    assert examine(there.storage, grace=0) == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "ending", "serve"),
+    [({**MOR, **NOW}, "compaction.requested", schedule_compaction), (KEEP_THE_NEWEST, "clean.requested", clean)],
+)
+def test_a_service_that_takes_the_moment_of_a_write_gives_way(
+    options: dict[str, str],
+    ending: str,
+    serve: Callable[[Storage, Settings], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = table(options)
+    there.upsert(rows("a"))
+    there.upsert(rows("a", note="new"))
+    before = there.state().timeline.instants
+    take_one_moment(monkeypatch)
+    storage = AtMoment(there.storage, ending, lambda: begin(there.state(), WriteOperation.UPSERT, Action.DELTA_COMMIT))
+    with pytest.raises(WriteConflict, match="at the same moment"):
+        serve(storage, Settings.read(there.options))
+    assert there.state().timeline.instants == (*before, Instant(MOMENT, Action.DELTA_COMMIT, State.REQUESTED))
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("dead", ["insert_overwrite", "upsert"])
+@pytest.mark.parametrize("city", ["oslo", "bern"])
+def test_files_of_a_dead_write_are_not_shown_beside_a_completed_one_of_its_time(
+    city: str, dead: str, kind: str
+) -> None:
+    """Hudi's writers without a lock may do that."""
+    there = table({"hoodie.datasource.write.table.type": kind, "hoodie.parquet.small.file.limit": "0"})
+    there.upsert(rows("a", "b"))
+    first = there.storage.snapshot()
+    fork = ArrowTable(MemoryStorage(first), there.options)
+    act = {"insert_overwrite": ArrowTable.insert_overwrite, "upsert": ArrowTable.upsert}
+    (alive,) = {*act} - {dead}
+    time = act[alive](there, rows("c", city=city, note="second")).instant
+    before = notes(there.storage)
+    act[dead](fork, rows("a", "f", note="dead"))
+    other = fork.state().timeline.newest
+    for path, data in fork.storage.snapshot().items():
+        if path not in first and not path.endswith(
+            (f"{other}.commit", f"{other}.deltacommit", f"{other}.replacecommit")
+        ):
+            there.storage.write(path.replace(other, time), data.replace(other.encode(), time.encode()))
+    assert len(there.state().timeline.pending()) == 1
+    assert notes(there.storage) == before
+    there.upsert(rows("g", note="later"))
+    assert notes(there.storage) == {**before, "g": "later"}
+    assert all(finding.severity < Severity.ERROR for finding in examine(there.storage, grace=0))
 
 
 # --- who is considered dead ---

@@ -65,12 +65,14 @@ def committed_blocks(timeline: Timeline, as_of: str | None = None, archive: str 
     others (`hoodie.view.slices`); what is left counts.
     """
     visible = timeline.visible(as_of)
+    # Where two actions have one time, only a delta commit writes logs.
+    completed = visible.completed - {instant.requested for instant in timeline.pending({Action.DELTA_COMMIT})}
     instants = {instant.requested for instant in timeline.instants} | set(timeline.history)
     return Committed(
-        completed=visible.completed,
+        completed=completed,
         latest=timeline.newest,
         first_active=visible.first,
-        inflight=frozenset(instants - visible.completed),
+        inflight=frozenset(instants - completed),
         rollbacks=tuple(timeline.path(instant) for instant in timeline.completed({Action.ROLLBACK})),
         archive=archive,
     )
