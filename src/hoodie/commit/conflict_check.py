@@ -32,7 +32,7 @@ from hoodie.plan.conflict import (
 from hoodie.storage.protocol import Storage, remove_with_temporaries
 from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
-from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.load import read_commit, read_compaction_plan, still_pending
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, move_back
 from hoodie.timeline.timeline import Timeline, TimelineLayout
 
@@ -215,7 +215,9 @@ def _look_up(now: TableState, instant: Instant) -> Other | None:
             return _completed(now, instant)
         if instant.action is Action.COMPACTION:
             return other_of_compaction(instant, read_compaction_plan(storage, timeline, instant))
-        other = other_of_clustering(instant, read_replace_plan(storage, timeline, instant))
+        if (plan := still_pending(storage, timeline, instant)) is None:
+            return None
+        other = other_of_clustering(instant, plan)
         if other.operation is None and instant.state is State.INFLIGHT:
             profile = other_of_commit(instant, read_commit(storage, timeline, instant))
             return replace(other, groups=other.groups | profile.groups)

@@ -4,6 +4,7 @@ removing files that no instant, marker, plan or savepoint can still need.
 
 from collections.abc import Callable, Iterable
 
+from hoodie.commit.lost import refuse_lost
 from hoodie.commit.rollback_executor import resume_rollback, roll_back
 from hoodie.doctor.examine import GRACE, examine
 from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
@@ -116,6 +117,7 @@ def _roll_back(storage: Storage, target: str, clock: Clock) -> None:
     state = load_state(storage)
     instants = [i for i in state.timeline.pending() if i.requested == target]
     for failed in instants:
+        refuse_lost(state, failed)
         at = new_time(state.timeline, state.config.timezone, clock)
         roll_back(storage, failed, at, layout=state.layout)
 

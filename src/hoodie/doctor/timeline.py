@@ -296,8 +296,11 @@ def _half_begun(scene: Scene, key: tuple[str, Action], states: Mapping[State, En
         return [Finding(Severity.ERROR, Fault.HALF, path, problem, "Nothing can finish it: it can be deleted", remedy)]
     if key[1] in FAILED and key[1] is not Action.REPLACE_COMMIT:  # it is rolled back as any other
         return []
-    advice = "Create the requested file and roll the instant back"
-    return [Finding(Severity.ERROR, Fault.HALF, path, problem, advice)]
+    if key[1] is not Action.REPLACE_COMMIT:
+        return [Finding(Severity.ERROR, Fault.HALF, path, problem, "Restore it from a copy of the table")]
+    remedy = Remedy(Mend.ROLL_BACK, instant.requested) if scene.is_settled(_sign_of_life(scene, instant)) else None
+    advice = "Hudi neither reads nor writes the table meanwhile. If its writer is dead, --repair rolls it back"
+    return [Finding(Severity.ERROR, Fault.HALF, path, problem, advice, remedy)]
 
 
 # --- pending instants and leftovers ---

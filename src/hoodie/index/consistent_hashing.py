@@ -36,7 +36,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.timeline.completions import with_history
-from hoodie.timeline.load import read_commit, read_replace_plan
+from hoodie.timeline.load import read_commit, still_pending
 from hoodie.timeline.timeline import Timeline
 
 BUCKET_INDEX = ".bucket_index"
@@ -263,9 +263,8 @@ def _begin(storage: Storage, ring: Ring) -> None:
 
 def _refuse_pending_clustering(context: IndexContext) -> None:
     for instant in context.timeline.pending_replaces:
-        plan = read_replace_plan(context.storage, context.timeline, instant).clustering
-        groups = (slice_.group for group in (plan.groups if plan else ()) for slice_ in group.slices)
-        touched = {group.partition for group in groups} & set(context.partitions)
+        plan = still_pending(context.storage, context.timeline, instant)
+        touched = {slice_.group.partition for slice_ in (plan.slices if plan else ())} & set(context.partitions)
         if touched:
             raise UnsupportedTable(
                 f"partition {min(touched)!r}: the pending clustering {instant.requested} resizes buckets, and rows "

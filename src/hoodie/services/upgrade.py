@@ -41,7 +41,7 @@ from hoodie.table.state import TableState, load_state, writer_keygen
 from hoodie.table.upgraded_timeline import copy_timeline, files_of_layout_1
 from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.load import read_replace_plan
+from hoodie.timeline.load import moves_rows
 from hoodie.timeline.stopped_upgrade import COPIED, move_back, stopped_upgrade
 from hoodie.view.slices import latest_base_files, latest_slices
 
@@ -207,7 +207,7 @@ def refuse_pending(state: TableState, word: str) -> None:
     """
     pending = state.timeline.pending({Action.CLUSTERING, Action.LOG_COMPACTION, Action.RESTORE, Action.INDEXING})
     replaces = state.timeline.pending({Action.REPLACE_COMMIT})  # a write of ours that died is rolled back
-    clusterings = [i for i in replaces if read_replace_plan(state.storage, state.timeline, i).clustering is not None]
+    clusterings = [i for i in replaces if moves_rows(state.storage, state.timeline, i)]
     if others := [*pending, *clusterings]:
         raise UnsupportedTable(
             f"{state.config.name}: the {others[0].action} {others[0].requested} is pending. Run it, or roll it back, "

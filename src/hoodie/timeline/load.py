@@ -422,13 +422,12 @@ def read_replace_plan(storage: Storage, timeline: Timeline, instant: Instant) ->
 
 
 def still_pending(storage: Storage, timeline: Timeline, instant: Instant) -> ReplacePlan | None:
-    """The same; None: the replace commit was rolled back since the timeline was loaded."""
+    """The same; None: the replace commit was rolled back since the timeline was loaded. Where its plan alone is lost
+    nobody can carry it out: it is empty."""
     try:
         return read_replace_plan(storage, timeline, instant)
     except FileNotFoundError:
-        if storage.exists(timeline.path(instant)):  # its plan alone is lost
-            raise
-        return None
+        return ReplacePlan() if storage.exists(timeline.path(instant)) else None
 
 
 def clustering_inputs(storage: Storage, timeline: Timeline, time: str) -> frozenset[FileGroupId] | None:

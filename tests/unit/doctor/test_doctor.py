@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -320,6 +321,37 @@ def test_a_plan_that_never_ran_is_found_once_archiving_is_held_back_by_it(versio
     assert (finding.fault, finding.severity, finding.where) == (Fault.STALE, Severity.WARNING, path)
     assert finding.problem.startswith(f"a {action} was planned 0 h ago and is not run: archiving stops there, 31")
     assert ("hoodie compaction run" in finding.advice) == (action is Action.COMPACTION)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("kind", ["overwrite", "clustering"])
+@pytest.mark.parametrize("mended_by", ["repair", "write"])
+def test_a_replacement_whose_plan_is_lost_hides_no_rows_and_is_rolled_back(mended_by: str, kind: str, version: str):
+    """Hudi 0.15 neither reads nor writes such a table."""
+    table = healthy(**{"hoodie.write.table.version": version})
+    rows = table.snapshot()
+    if kind == "overwrite":
+        table.fail_next(3, Dying.BEFORE)
+        with pytest.raises(Crash):
+            table.insert_overwrite(batch("z1"))
+        (pending,) = table.state().timeline.pending()
+        plan = table.state().layout.path(replace(pending, state=State.REQUESTED))
+    else:
+        plan = plan_clustering(table.storage, ["a"], inflight=True)
+        (pending,) = table.state().timeline.pending()
+    assert pending.state is State.INFLIGHT
+    table.storage.delete(plan)
+    assert table.snapshot() == rows
+    (finding,) = [finding for finding in look(table) if finding.severity is Severity.ERROR]
+    assert (finding.fault, finding.where) == (Fault.HALF, table.state().timeline.path(pending))
+    assert finding.remedy == Remedy(Mend.ROLL_BACK, pending.requested)
+    if mended_by == "repair":
+        repair(table.storage, dry_run=False, grace=0)
+        assert look(table) == ()
+        assert table.snapshot() == rows
+    else:
+        table.upsert(batch("z2"))
+        assert len(table.snapshot()) == len(rows) + 1
 
 
 def test_a_plan_whose_files_are_gone_is_found():

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -37,7 +38,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, rewrite, split
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, load_state
-from hoodie.timeline.load import read_compaction_plan, read_replace_plan
+from hoodie.timeline.load import moves_rows, read_compaction_plan
 from hoodie.timeline.timeline import Clock, TimelineLayout, moment_of, new_time, utc_now
 from hoodie.timeline.transition import back_to_requested, completed_instants, create_requested, remove_pending
 from hoodie.writing.write import refuse_column_types, writable_state
@@ -156,9 +157,7 @@ def _refuse(state: TableState) -> None:
 def refuse_pending_writes(state: TableState, before: str) -> None:
     """Raises WriteConflict: a pending write may add logs that the plan misses. Concurrent writers check for plans
     before they commit, and fail on a conflict."""
-    pending = failed_writes(
-        state.timeline, lambda i: read_replace_plan(state.storage, state.timeline, i).clustering is not None
-    )
+    pending = failed_writes(state.timeline, partial(moves_rows, state.storage, state.timeline))
     if pending:
         raise WriteConflict(
             f"the {pending[0].action} {pending[0].requested} is pending: it must be committed or rolled back before "

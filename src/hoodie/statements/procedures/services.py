@@ -12,7 +12,7 @@ from hoodie.services.compaction.claim import runs_unclaimed
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.table.state import load_state
-from hoodie.timeline.load import read_compaction_plan, read_replace_plan
+from hoodie.timeline.load import read_compaction_plan, still_pending
 
 _AT_ONCE = {"hoodie.compact.inline.max.delta.commits": 1}
 
@@ -110,8 +110,8 @@ def show_clustering(called: Called) -> Rows:
     state = called.state
     with_partitions = called.get("show_involved_partition")
     for instant in reversed([i for i in state.timeline.instants if i.action is Action.REPLACE_COMMIT]):
-        plan = read_replace_plan(state.storage, state.timeline, instant).clustering
-        if plan is not None:
+        pending = still_pending(state.storage, state.timeline, instant)
+        if pending is not None and (plan := pending.clustering) is not None:
             partitions = _partitions(plan) if with_partitions else "*"
             yield instant.requested, len(plan.groups), instant.state.name, partitions
 
