@@ -14,7 +14,7 @@ from time import monotonic
 from hoodie.commit.batch_ids import batches_of, newest_batches
 from hoodie.commit.markers import delete_markers
 from hoodie.config.services import ArchiveOptions
-from hoodie.config.table import TableConfig, TimelineZone
+from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, TimelineZone
 from hoodie.display.render import Displayed, DisplayedList
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
@@ -226,7 +226,7 @@ def replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
     """The oldest of the chosen whose replaced file groups still have files: without it they would be read again; or
     whose file is empty, where no plan says what it replaced, and older files are there."""
 
-    def files_of(partitions: Collection[str] | None) -> list[BaseFile | LogFile]:
+    def files_of(partitions: Collection[str]) -> list[BaseFile | LogFile]:
         return data_files(list_partitions(state.storage, partitions))
 
     for instant in chosen:
@@ -234,13 +234,25 @@ def replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
             continue
         commit = replaced_by(state.storage, state.timeline, instant, files_of)
         if commit is None:
-            remains = bool(older_file(state.timeline, instant, files_of(None)))
+            remains = _has_older(state, instant)
         else:
             replaced = commit.replaced
             remains = any(file.group.file_id in replaced.get(file.group.partition, ()) for file in files_of(replaced))
         if remains:
             return instant.requested
     return ""
+
+
+def _has_older(state: TableState, instant: Instant) -> bool:
+    """Whether a committed file of the table is older than an instant. As a rule the first folder has one: the table is
+    not listed as a whole."""
+    folders = [""]
+    while folders:
+        entries = state.storage.list(folder := folders.pop())
+        if older_file(state.timeline, instant, data_files({folder: entries})):
+            return True
+        folders += [join(folder, entry.name) for entry in entries if entry.is_dir and entry.name != PROPERTIES_FOLDER]
+    return False
 
 
 def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:

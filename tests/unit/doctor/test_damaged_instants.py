@@ -27,7 +27,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
+from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.nightly import by_day, covering, nightly
 from support.undoing import COW, FIRST, LATER, MOR, NOW, THIRD, compacted, read, table, upsert
@@ -317,6 +317,27 @@ def test_an_empty_overwrite_that_is_the_first_commit_may_stay_and_is_archived(
     assert "leave it: its rows are read, and it is archived in its time" in advice(table)
     assert table.archive().instants[0].requested == first
     assert stored(table) == rows
+
+
+def test_archiving_lists_no_more_than_it_must_beside_an_empty_overwrite() -> None:
+    """Each archiving looks whether the overwrite can leave, for as long as a file is older."""
+    trips = ArrowTable.create(MemoryStorage(), {**COW, **ARCHIVE, "hoodie.archive.automatic": "false"})
+    cities = [f"c{number:02}" for number in range(40)]
+
+    def write_on() -> None:
+        for number in range(6):
+            trips.upsert(pa.table({"id": ["new"], "city": ["new"], "ts": [number + 2]}))
+
+    trips.upsert(pa.table({"id": cities, "city": cities, "ts": [1] * 40}))
+    write_on()
+    trips.archive()
+    replaced = trips.insert_overwrite(pa.table({"id": ["new"], "city": ["new"], "ts": [1]})).instant
+    write_on()
+    trips.storage.write(f".hoodie/{replaced}.replacecommit", b"")
+    storage = CountingStorage(trips.storage)
+    assert replaced not in {i.requested for i in ArrowTable(storage, trips.options).archive().instants}
+    assert storage.count("list_tree") == 0
+    assert storage.count("list") < 15
 
 
 @Parts
