@@ -16,17 +16,14 @@ def missing_instants(own: Timeline, data: Timeline) -> tuple[str, ...]:
     """Instants that are completed on the data table and that its metadata table lacks, oldest first.
 
     Each such action has its instant there, unless it is older than all there are: these were archived, or the metadata
-    table was built after it. From table version 8 on a restore has instants of other times there, a rollback of what
-    it has nothing of may have none (Hudi 1.1), and the first instant's time does not tell when the metadata table was
-    built: its completion does.
+    table was built after it. A restore by Hudi has instants of other times there. From table version 8 on a rollback of
+    what it has nothing of may have none (Hudi 1.1), and the first instant's time does not tell when the metadata table
+    was built: its completion does.
 
     own   of the metadata table, with one instant at least; loaded after `data`
     data  of the data table
     """
-    followed = {instant.requested for instant in completed_of(own)}
-    for restore in restores(data):
-        if any(instant.action is Action.RESTORE for instant in of_restore(own, restore)):
-            followed.add(restore.requested)
+    followed = {instant.requested for instant in completed_of(own)} | of_restores(own, data).keys()
     first = own.instants[0]
     lacking = [
         instant
@@ -43,20 +40,24 @@ def missing_instants(own: Timeline, data: Timeline) -> tuple[str, ...]:
 def _has_undone(own: Timeline, data: Timeline) -> bool:
     """Whether it has an action that the data table no longer has. What is compacted here may be archived there."""
     times = {instant.requested for instant in data.instants}
-    times |= {instant.requested for restore in restores(data) for instant in of_restore(own, restore)}
+    times = times.union(*of_restores(own, data).values())
     compacted = max((instant.requested for instant in own.completed({Action.COMMIT})), default="")
     later = (instant.requested for instant in own.completed({Action.DELTA_COMMIT}))
     return any(max(compacted, min(times)) < time < max(times) and time not in times for time in later)
 
 
-def restores(data: Timeline) -> list[Instant]:
-    """Those of the data table that have instants of other times in the metadata table."""
-    return list(data.completed({Action.RESTORE})) if data.layout == 2 else []
-
-
-def of_restore(own: Timeline, restore: Instant) -> list[Instant]:
-    """What was done in the metadata table for a restore of the data table, which is completed after it."""
-    return [i for i in completed_of(own) if restore.requested < i.requested and i.completed < restore.completed]
+def of_restores(own: Timeline, data: Timeline) -> dict[str, list[str]]:
+    """Restores of the data table for which Hudi did something in the metadata table at other times, with these: between
+    their beginning and end; in layout 1, which does not tell the end, before the next instant of the data table."""
+    times: dict[str, list[str]] = {}
+    for restore in data.completed({Action.RESTORE}):
+        begin = restore.requested
+        end = restore.completed or min((i.requested for i in data.instants if i.requested > begin), default="~")
+        within = [i for i in completed_of(own) if begin < i.requested and (i.completed or i.requested) < end]
+        at = next((number for number, i in enumerate(within) if i.action is Action.RESTORE), None)
+        if at is not None:  # its commit comes next
+            times[begin] = [i.requested for i in (within if restore.completed else within[: at + 2])]
+    return times
 
 
 def completed_of(own: Timeline) -> list[Instant]:

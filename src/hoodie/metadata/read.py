@@ -316,11 +316,20 @@ def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
     compacted = any(block.header.compacted for block in every)
     scan = blocks_to_merge_compacted if compacted else blocks_to_merge
     undone = {block.header.target for block in every if block.kind is BlockKind.COMMAND}
-    lost = table.unknown({block.header.instant for block in every if block.kind is not BlockKind.COMMAND} - undone)
-    if lost:
+    unknown = table.unknown({block.header.instant for block in every if block.kind is not BlockKind.COMMAND} - undone)
+    if lost := next((time for time in unknown if not _says_nothing(table, time)), ""):
         path = next(block.path for block in every if block.header.instant == lost)
         raise CorruptFile(path, f"holds a block of instant {lost}, which the table's timeline no longer has")
     return list(scan(every, table.blocks()).blocks)
+
+
+def _says_nothing(table: MetadataTable, time: str) -> bool:
+    """Whether a delta commit is of one record, the list of partitions: what changes a file has one of its folder, too.
+    Hudi 1.1 writes such a commit after a downgrade, and the data table has no instant of it."""
+    delta_commit = table.timeline.find(time, Action.DELTA_COMMIT)
+    if delta_commit is None:
+        return False
+    return sum(stat.num_writes for stat in read_commit(table.storage, table.timeline, delta_commit).all_stats) == 1
 
 
 def _heads(storage: Storage, log: LogFile) -> list[_Block]:

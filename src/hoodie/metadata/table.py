@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hoodie.config.table import TableConfig
 from hoodie.merge.log_scan import Committed
 from hoodie.metadata.keys import FOLDER, MetadataPartition
-from hoodie.metadata.missing_instants import completed_of, missing_instants, of_restore, restores
+from hoodie.metadata.missing_instants import completed_of, missing_instants, of_restores
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import SubfolderStorage
@@ -61,7 +61,7 @@ class MetadataTable:
     @property
     def of_restores(self) -> frozenset[str]:
         """Times of what was done here for restores of the data table, where these are other times than there."""
-        return frozenset(i.requested for restore in restores(self.data) for i in of_restore(self.timeline, restore))
+        return frozenset().union(*of_restores(self.timeline, self.data).values())
 
     def reload(self) -> MetadataTable:
         """As it is now, beside the same timeline of its data table."""
@@ -82,21 +82,18 @@ class MetadataTable:
         archived = min(first, self.compacted)  # up to here both have archived, or may have
         return Committed(completed=frozenset(valid | own), latest=self.timeline.newest, first_active=archived)
 
-    def unknown(self, instants: Iterable[str]) -> str:
-        """The first of some instants of log blocks that no longer is what it was: completed here, and on the data
-        timeline neither completed nor pending. "" when there is none. Later ones than all there are those of a writer
-        that began since the data timeline was loaded."""
+    def unknown(self, instants: Iterable[str]) -> list[str]:
+        """Those of some instants of log blocks that no longer are what they were, oldest first: completed here, and on
+        the data timeline neither completed nor pending. Later ones than all there are those of a writer that began
+        since the data timeline was loaded."""
         shown = self.blocks()
         times = {instant.requested for instant in completed_of(self.timeline)}
         on_timeline = {instant.requested for instant in self.data.instants}
         newest = max(on_timeline, default="")
-        return min(
-            (
-                time
-                for time in instants
-                if time in times and not shown.shows(time) and time not in on_timeline and time <= newest
-            ),
-            default="",
+        return sorted(
+            time
+            for time in instants
+            if time in times and not shown.shows(time) and time not in on_timeline and time <= newest
         )
 
     def behind(self) -> tuple[str, ...]:

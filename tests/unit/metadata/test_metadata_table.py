@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFile, HoodieError
+from hoodie.metadata.keeping.delta import append
+from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.records import SCHEMAS
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
@@ -66,6 +70,32 @@ def test_a_later_action_that_it_did_not_follow_is_noticed(action: str) -> None:
     assert "20261122030000000" in opened(change).problem()
 
 
+@pytest.mark.parametrize(
+    ("theirs", "behind"),
+    [
+        (("20261122030001000.restore", "20261122030002000003.deltacommit"), False),  # by Hudi 0.15
+        (("20261122030001000.restore", "20261122030002000.deltacommit"), False),  # by Hudi 1.1, before its downgrade
+        (("20261122030002000.deltacommit",), True),
+        (("20261122030006000.restore", "20261122030007000.deltacommit"), True),  # of something later
+        ((), True),
+    ],
+)
+def test_a_restore_by_hudi_is_followed_at_other_times_before_the_next_instant(
+    theirs: tuple[str, ...], behind: bool
+) -> None:
+    restore, later = "20261122030000000", "20261122030005000"
+
+    def change(files: dict[str, bytes]) -> None:
+        files |= {f".hoodie/{restore}.restore": b"", f".hoodie/{later}.clean": b""}
+        files |= {f"{METADATA}.hoodie/{name}": b"{}" for name in (*theirs, f"{later}.deltacommit")}
+
+    table = opened(change)
+    assert table.behind() == ((restore,) if behind else ())
+    assert restore not in table.blocks().completed
+    own = {name.partition(".")[0] for name in theirs}
+    assert behind or own <= table.blocks().completed
+
+
 def test_a_savepoint_is_nothing_that_it_follows() -> None:
     def change(files: dict[str, bytes]) -> None:
         files[f".hoodie/{NEWEST}.savepoint"] = b""
@@ -106,6 +136,18 @@ def test_a_commit_that_the_table_gave_up_is_noticed_by_its_block() -> None:
 
     with pytest.raises(CorruptFile, match=f"instant {TIMES[-1]}, which the table's timeline no longer has"):
         listed_folders(opened(change))
+
+
+def test_a_commit_that_changed_no_file_is_none_that_the_table_gave_up() -> None:
+    """Hudi 1.1 writes one after a downgrade, at a time of no instant of the table."""
+    table = opened(lambda files: None)
+    lists = listed_folders(table)
+    row = {"row": "__all_partitions__", "name": min(lists.marked), "size": 0, "deleted": False}
+    between = str(int(NEWEST) - 1)
+    records = pa.Table.from_pylist([row], SCHEMAS[MetadataPartition.FILES])
+    append(table, between, {MetadataPartition.FILES: records})
+    assert table.reload().unknown([between]) == [between]
+    assert listed_folders(table.reload()) == lists
 
 
 def test_a_commit_newer_than_the_timeline_at_hand_is_passed_by() -> None:
