@@ -158,6 +158,11 @@ def commits_seen(metadata: CommitMetadata) -> frozenset[str]:
     return frozenset(filter(None, metadata.extra.get(SEEN, "").split(",")))
 
 
+def made_of(metadata: CommitMetadata) -> frozenset[str]:
+    """The commits that a commit was made on, as far as it names them: their rows, or their file slices."""
+    return commits_seen(metadata) | {stat.prev_commit for stat in metadata.all_stats} - {"null", ""}
+
+
 def groups_of_commit(metadata: CommitMetadata) -> frozenset[FileGroupId]:
     """The file groups that a commit changed, or an inflight one will change, and those that it replaced."""
     written = {

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.errors import CorruptFile
 from hoodie.reading.changes.data import change_data_batches
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.services.archive import archive
@@ -15,6 +16,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.archive import read_archive_file
 from torture.crash import TABLE, batch
 
 KEEP = {
@@ -55,3 +57,26 @@ def test_a_range_tells_the_same_once_its_commits_are_archived(version: str, kind
     archived = {instant.requested for instant in archive(table.storage, Settings.read(table.options)).instants}
     assert archived.issuperset(times[:4])
     assert ranges(table, times) == before
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("lost", range(1, 4))
+def test_a_lost_file_of_the_archive_is_no_shorter_range(lost: int, kind: str) -> None:
+    """In versions 8 and 9 a manifest lists the files; the archive of version 6 has none."""
+    options = {**TABLE, **KEEP, "hoodie.datasource.write.table.type": kind, "hoodie.archive.merge.enable": "false"}
+    options["hoodie.keep.max.commits"] = "4"
+    table = ArrowTable.create(MemoryStorage(), options)
+    times = []
+    for n in range(12):
+        times.append(table.upsert(batch({f"k{n}": ("oslo", n, f"v{n}")})).instant)
+        archive(table.storage, Settings.read(table.options))
+    assert table.changes("earliest").num_rows == 12
+    files = [f".hoodie/archived/{entry.name}" for entry in table.storage.list(".hoodie/archived")]
+    path = next(path for path in files if f"archive.{lost}_" in path)
+    inside = {entry.instant.requested for entry in read_archive_file(table.storage, path)}
+    table.storage.delete(path)
+    begin = max([time for time in times if time < min(inside)], default="")
+    with pytest.raises(CorruptFile, match="is neither on the timeline nor in the archive") as error:
+        table.changes(begin or str(int(times[0]) - 1))
+    assert error.value.path == ".hoodie/archived"
+    assert table.changes(max(inside)).num_rows

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from hoodie.config.read import DEFAULT_READ, HolePolicy, IncrementalOptions, ReadSettings
 from hoodie.config.table import TimelineZone
-from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
+from hoodie.errors import CorruptFile, HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
+from hoodie.plan.conflict import made_of
 from hoodie.reading.complete_view import complete_view, refuse_lost_commit
 from hoodie.reading.filters.path_globs import matches_file
 from hoodie.reading.slices.reader import SliceReader, WholeSlices, slice_reader
@@ -258,6 +259,8 @@ def commits_between(
     if with_archived and (by_completion or since < timeline.first_commit):
         history = commits_that_left(state.storage, state.config, timeline, since)
         timeline = timeline.with_archived(history.commits)
+        if timeline.layout == 1:
+            _refuse_lost_history(state, timeline, since)
         completions = {**history.completions, **completions} if by_completion else {}
     now = _end_of_range(state, clock)
     low = moment(timeline, begin, completions, now, zone)
@@ -279,6 +282,26 @@ def commits_between(
         f"it back); end before it; or set hoodie.read.timeline.holes.resolution.policy to {HolePolicy.BLOCK} or "
         f"{HolePolicy.USE_TRANSITION_TIME}."
     )
+
+
+def _refuse_lost_history(state: TableState, timeline: Timeline, since: str) -> None:
+    """Raises CorruptFile where a commit was made on one since an instant that neither the timeline nor the archive has:
+    numbers of archive files do not tell which are lost, as merges leave gaps between them. A commit on which another
+    was made cannot be rolled back.
+
+    timeline  with the commits that left it since then
+    """
+    times = {instant.requested for instant in timeline.instants}
+    since = since or timeline.commits[0].requested
+    for instant in timeline.commits:
+        commit = read_commit(state.storage, timeline, instant)
+        if lost := min((time for time in made_of(commit) if since < time and time not in times), default=""):
+            raise CorruptFile(
+                state.config.history_folder,
+                f"commit {lost}, on which {instant.requested} was made, is neither on the timeline nor in the archive, "
+                "a file of which is lost",
+                advice="Restore it from a copy of the table, or read the changes since a later commit.",
+            )
 
 
 def _clusterings(state: TableState) -> set[str]:
