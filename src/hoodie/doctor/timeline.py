@@ -23,10 +23,11 @@ from hoodie.formats.timeline.plans import decode_compaction_plan, decode_replace
 from hoodie.locks.clock import LOCKS
 from hoodie.metadata.keys import FOLDER
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
+from hoodie.reading.changes.plan import refuse_lost_history
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join, split
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.table.state import TableState
-from hoodie.timeline.archive import archive_files, archived_commits
+from hoodie.timeline.archive import archive_files, archived_commits, commits_that_left
 from hoodie.timeline.completions import VERSION_FILE, history_sizes
 from hoodie.timeline.history import history_rows
 from hoodie.timeline.load import read_commit
@@ -63,6 +64,20 @@ def archives(scene: Scene, *, contents: bool) -> Iterator[Finding]:
         except CorruptFile as error:
             advice = "Restore the file from a copy of the table"
             yield Finding(Severity.ERROR, Fault.HISTORY, path, error.problem, advice)
+    if contents:
+        yield from _lost_archives(scene)
+
+
+def _lost_archives(scene: Scene) -> Iterator[Finding]:
+    """Commits that a later one was made on, and that are neither on the timeline nor in the archive."""
+    state = TableState(scene.storage, scene.config, scene.timeline)
+    try:
+        history = commits_that_left(scene.storage, scene.config, scene.timeline, "")
+        refuse_lost_history(state, scene.timeline.with_archived(history.commits), "")
+    except CorruptFile as error:
+        if error.path == scene.config.history_folder:  # else there is a finding
+            problem = f"{clause(error.problem)}: changes of its time are refused"
+            yield Finding(Severity.ERROR, Fault.HISTORY, error.path, problem, "Restore it from a copy of the table")
 
 
 def _archive(path: str, data: bytes, *, contents: bool) -> Iterator[Finding]:

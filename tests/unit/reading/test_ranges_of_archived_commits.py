@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.doctor.examine import Fault, examine
 from hoodie.errors import CorruptFile
 from hoodie.reading.changes.data import change_data_batches
 from hoodie.reading.changes.data_plan import plan_change_data
@@ -80,3 +81,8 @@ def test_a_lost_file_of_the_archive_is_no_shorter_range(lost: int, kind: str) ->
         table.changes(begin or str(int(times[0]) - 1))
     assert error.value.path == ".hoodie/archived"
     assert table.changes(max(inside)).num_rows
+    findings = examine(table.storage, all_columns=True, grace=0)
+    if lost == 1:  # nothing is older: that it was archived only the range says
+        assert not findings
+    else:
+        assert [(finding.fault, finding.where) for finding in findings] == [(Fault.HISTORY, ".hoodie/archived")]

@@ -260,7 +260,7 @@ def commits_between(
         history = commits_that_left(state.storage, state.config, timeline, since)
         timeline = timeline.with_archived(history.commits)
         if timeline.layout == 1:
-            _refuse_lost_history(state, timeline, since)
+            refuse_lost_history(state, timeline, since)
         completions = {**history.completions, **completions} if by_completion else {}
     now = _end_of_range(state, clock)
     low = moment(timeline, begin, completions, now, zone)
@@ -284,7 +284,7 @@ def commits_between(
     )
 
 
-def _refuse_lost_history(state: TableState, timeline: Timeline, since: str) -> None:
+def refuse_lost_history(state: TableState, timeline: Timeline, since: str) -> None:
     """Raises CorruptFile where a commit was made on one since an instant that neither the timeline nor the archive has:
     numbers of archive files do not tell which are lost, as merges leave gaps between them. A commit on which another
     was made cannot be rolled back.
