@@ -33,44 +33,6 @@ def registered(spark: SparkSession) -> Iterator[SparkSession]:
     hoodie.spark.unregister(spark)
 
 
-@pytest.mark.nightly  # beside the same calls as a job of test_public_jobs
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_the_quick_start_of_hudi_runs(registered, tmp_path, table_type):
-    spark, path = registered, str(tmp_path / "trips")
-    options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type}
-    df = spark.createDataFrame(TRIPS, COLUMNS)
-    df.write.format("hudi").options(**options).mode("overwrite").save(path)
-
-    snapshot = spark.read.format("hudi").load(path)
-    snapshot.createOrReplaceTempView("hudi_trips_snapshot")
-    assert spark.sql("select count(*) from hudi_trips_snapshot where fare > 15").first()[0] == 2
-    first = snapshot.selectExpr("max(_hoodie_commit_time)").first()[0]
-
-    updates = spark.createDataFrame([("a", "oslo", 2, 11.0), ("d", "bern", 2, 40.0)], COLUMNS)
-    updates.write.format("org.apache.hudi").options(**options).mode("append").save(path)
-    assert spark.read.format("hudi").option("as.of.instant", first).load(path).count() == 3
-
-    incremental = {
-        "hoodie.datasource.query.type": "incremental",
-        "hoodie.datasource.read.begin.instanttime": first,
-    }
-    changed = spark.read.format("hudi").options(**incremental).load(path)
-    assert sorted(row.uuid for row in changed.collect()) == ["a", "d"]
-
-    deletes = spark.createDataFrame(TRIPS[1:2], COLUMNS)
-    deletes.write.format("hudi").options(**{**options, "hoodie.datasource.write.operation": "delete"}).mode(
-        "append"
-    ).save(path)
-    rows = spark.read.option("hoodie.datasource.query.type", "snapshot").load(path, format="Hudi")
-    assert sorted((row.uuid, row.fare) for row in rows.collect()) == [("a", 11.0), ("c", 30.0), ("d", 40.0)]
-
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING hudi OPTIONS (path '{path}')")
-    assert spark.sql("SELECT sum(fare), max(partitionpath) FROM live WHERE uuid <> 'c'").first() == (51.0, "oslo")
-    replaced = spark.createDataFrame(TRIPS[:1], COLUMNS).write.format("hoodie").options(**options)
-    replaced.mode("overwrite").save(path)
-    assert spark.read.format("hudi").load(path).count() == 1
-
-
 def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
     spark, path = registered, str(tmp_path / "trips")
     df = spark.createDataFrame(TRIPS, COLUMNS)
@@ -188,17 +150,17 @@ def test_a_session_with_hudis_catalog_and_without_its_jar_works_once_registered(
 def test_partition_folders_and_patterns_are_loaded(spark: SparkSession, tmp_path: Path) -> None:
     hoodie.register(spark)
     try:
-        path = str(tmp_path)
+        path = tmp_path.as_uri()
         rows = spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(id, p)")
         options = {
             "hoodie.datasource.write.recordkey.field": "id",
             "hoodie.datasource.write.partitionpath.field": "p",
             "hoodie.datasource.write.hive_style_partitioning": "true",
         }
-        rows.write.format("hudi").options(**options).mode("overwrite").save(path)
+        rows.write.format("hoodie").options(**options).mode("overwrite").save(path)
 
         def ids(below: str, **read: str) -> list[int]:
-            return sorted(row.id for row in spark.read.format("hudi").options(**read).load(f"{path}{below}").collect())
+            return sorted(row.id for row in spark.read.options(**read).load(f"{path}{below}", format="Hudi").collect())
 
         assert ids("/*") == ids("/*/*") == ids("/*/*", recursiveFileLookup="true") == [1, 2]
         assert ids("/p=a") == ids("/p=a/*") == ids("/p=a", basePath=path) == [1]

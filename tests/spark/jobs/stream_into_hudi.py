@@ -12,7 +12,7 @@ hudi = {
 }
 spark.readStream.schema(schema).json(base + "_in").writeStream.format("hudi").options(**hudi).outputMode(
     "append"
-).option("checkpointLocation", base + "_checkpoint").trigger(availableNow=True).start(base).awaitTermination()
+).option("checkpointLocation", base + "_checkpoint").trigger(once=True).option("path", base).start().awaitTermination()
 spark.readStream.format("hudi").load(base).writeStream.format("parquet").option(
     "checkpointLocation", base + "_checkpoint_out"
 ).trigger(availableNow=True).start(base + "_out").awaitTermination()
