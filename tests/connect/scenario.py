@@ -9,9 +9,12 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+from pyspark.errors.exceptions.connect import SparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
@@ -147,7 +150,7 @@ def doors(spark: SparkSession, folder: Path) -> None:
     def load() -> None:
         changes = spark.readStream.format("hudi").load(path).select("id", "p", "ts", "v")
         writer = changes.writeStream.format("hudi").options(**options).option("checkpointLocation", str(folder / "ck"))
-        writer.trigger(availableNow=True).start(copy).awaitTermination()
+        started(lambda: writer.trigger(availableNow=True).start(copy)).awaitTermination()
 
     load()
     assert content(spark.read.format("hudi").load(copy)) == content(expected)
@@ -165,6 +168,17 @@ def doors(spark: SparkSession, folder: Path) -> None:
     )
     change_data(spark, path, folder)
     hoodie.spark.unregister(spark)
+
+
+def started(start: Callable[[], Any]) -> Any:
+    """A stream's query. A server gives workers of streams 10 seconds to start: too few on a busy machine."""
+    for _ in range(9):
+        try:
+            return start()
+        except SparkException as error:
+            if "worker failed to connect back" not in str(error):
+                raise
+    return start()
 
 
 def change_data(spark: SparkSession, path: str, folder: Path) -> None:

@@ -21,7 +21,7 @@ def test_tables_are_written_and_read_over_spark_connect(tmp_path: Path, what: tu
     run_driver(str(tmp_path), *what)
 
 
-@pytest.mark.nightly  # a server's workers for streams get 10 seconds to start, which a busy machine may not give
+@pytest.mark.nightly
 def test_sparks_own_calls_sql_and_streams_work_over_spark_connect(tmp_path: Path) -> None:
     run_driver(str(tmp_path), "doors")
 
