@@ -47,7 +47,7 @@ class History:
         model = TableModel if version == 6 else ModeModel
         self.model: TableModel = model(shape, payload, IndexKind.of(options), self.merge_on_read)
         self.states: dict[str, TableModel] = {}  # by instant
-        self.unswept: set[str] = set()  # instants that a write with a fault published
+        self.unswept: set[str] = set()  # instants that a write with a fault published or rolled back by
         self.sound: set[str] = set()  # files that were looked into
 
     def take(self, step: Step) -> None:
@@ -75,6 +75,7 @@ class History:
     def after_fault(self, step: Step) -> None:
         """All of the write is there or nothing."""
         timeline = self.table.state().timeline
+        self.unswept |= {rollback.requested for rollback in timeline.completed({Action.ROLLBACK})}
         new = [i.requested for i in timeline.commits if i.requested not in self.states]
         assert len(new) < 2
         if new:

@@ -124,13 +124,15 @@ def execute_rollback(
     compacted = take_back_commit(storage, before.config, before.timeline, target.requested, rollback.requested)
     partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan, layout=layout)
     metadata = outcome(rollback.requested, plan, partitions, started)
-    delete_markers(storage, rollback.requested)
     if before.config.has_metadata_table:
         now = load_state(storage)
         listed = still_listed(storage, now.config, now.timeline, metadata)
         files = of_rollback(metadata, listed)
         follow_change(Change(storage, now.config, now.timeline, rollback.requested, files, compacted=compacted))
-    return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root), layout=layout)
+    completed = complete(storage, rollback, encode_rollback_metadata(metadata, storage.root), layout=layout)
+    # Only now: they tell a process that resumes it which command blocks are there.
+    delete_markers(storage, rollback.requested)
+    return completed
 
 
 def undo(
