@@ -10,7 +10,7 @@ import pytest
 from hudi import HudiReadOptions, HudiTableBuilder
 
 from hoodie import open_table
-from hoodie.errors import CorruptFile, InvalidInput, NoRowsYet, TableNotFound, UnsupportedTable
+from hoodie.errors import CorruptFile, InvalidInput, NoRowsYet, UnsupportedTable
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import Operation
 from hoodie.model.files import FileSlice
@@ -43,7 +43,7 @@ def rows_of(state, view, files):
     return read_slices_arrow(state.storage, slices, schema)
 
 
-@pytest.mark.parametrize("name", [*EXPECTED, "v6_mor_payload_default", "v9_mor_txns"])
+@pytest.mark.parametrize("name", EXPECTED)
 def test_a_snapshot_has_the_rows_that_hudi_reads(name, fixture_table):
     rows = open_table(fixture_table(name)).snapshot(meta=True).to_arrow()
     assert rows.num_rows > 0
@@ -130,13 +130,6 @@ def evolved(fixture_table):
     return fixture_table("cow_schema_evolution")
 
 
-def test_columns_come_in_the_order_asked_for(evolved):
-    rows = open_table(evolved).snapshot(columns=["extra", "id"]).to_arrow()
-    assert rows.column_names == ["extra", "id"]
-    whole = open_table(evolved).snapshot(meta=True).to_arrow()
-    assert rows.sort_by("id") == whole.select(["extra", "id"]).sort_by("id")
-
-
 @pytest.mark.parametrize("name", ["cow_schema_evolution", "mor_deletes"])
 def test_rows_without_columns_are_counted(name, fixture_table):
     path = fixture_table(name)
@@ -166,28 +159,6 @@ def test_filters_may_name_columns_that_are_not_read(evolved, filters):
     assert sorted(rows["id"].to_pylist()) == sorted(kept["id"].to_pylist())
 
 
-def test_either_of_two_filters(evolved):
-    rows = (
-        open_table(evolved)
-        .snapshot(filters=[[("id", "=", "k00001")], [("id", "in", ["k00002"])]], meta=True)
-        .to_arrow()
-    )
-    assert sorted(rows["id"].to_pylist()) == ["k00001", "k00002"]
-
-
-def test_unknown_columns_name_the_nearest(evolved):
-    with pytest.raises(InvalidInput, match="'price'"):
-        open_table(evolved).snapshot(columns=["prise"]).to_arrow()
-    with pytest.raises(InvalidInput, match="'price'"):
-        open_table(evolved).snapshot(filters=[("prise", ">", 1)], meta=True).to_arrow()
-
-
-@pytest.mark.parametrize("filters", [[], [("qty",)], [("qty", "~", 1)], "qty >"])
-def test_malformed_filters_are_refused(evolved, filters):
-    with pytest.raises(InvalidInput):
-        open_table(evolved).snapshot(filters=filters, meta=True).to_arrow()
-
-
 # --- what is refused ---
 
 
@@ -207,11 +178,6 @@ def test_slices_with_logs_need_a_merge(fixture_table):
     rows = read_slices_arrow(state.storage, slices, schema, columns=["id"], merge=merge)
     assert asked == [slice_ for slice_ in slices if slice_.logs] != []
     assert rows.column("id").to_pylist().count("merged") == len(asked)
-
-
-def test_no_table_is_said_so(tmp_path):
-    with pytest.raises(TableNotFound):
-        open_table(tmp_path).snapshot(meta=True).to_arrow()
 
 
 def test_a_damaged_base_file_is_named(fixture_table):
