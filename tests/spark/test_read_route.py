@@ -181,8 +181,9 @@ def test_row_groups_that_a_filter_rules_out_are_not_read(spark: SparkSession, tm
         at = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)))
         damaged[at : at + column.total_compressed_size] = b"\xff" * column.total_compressed_size
     path.write_bytes(bytes(damaged))
-    for filters in ("id < 'k0040'", [("id", "in", ["k0001", "k0039"])], "id = 'k0003' and upper(note) = 'FIRST'"):
-        assert table.snapshot(filters=filters).count() in (40, 2, 1, 0)
+    tuples, of_function = [("id", "in", ["k0001", "k0039"])], "id = 'k0003' and upper(note) = 'FIRST'"
+    for filters, count in (("id < 'k0040'", 40), (tuples, 2), (of_function, 1)):
+        assert table.snapshot(filters=filters).count() == count
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
