@@ -33,7 +33,6 @@ from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from support import spark_tables
 from support.nightly import nightly
-from support.oracles import META
 from support.routes import ROUTES, SPREAD
 from support.untouched import files, untouched
 
@@ -138,42 +137,6 @@ def test_duplicate_columns_beside_meta_columns_are_refused(spark, table):
         table.upsert(read.withColumn("x", F.lit("1")).withColumnRenamed("x", "note"))
 
 
-@pytest.mark.nightly
-@ROUTES
-def test_rows_read_from_the_table_can_be_written_back(spark, table, route):
-    again = table.snapshot().withColumn("note", F.lit("again")).withColumn("ts", F.lit(5).cast("bigint"))
-    result = table.upsert(again, options=route)
-    assert (result.inserted, result.updated) == (0, 2)
-    rows = hoodie.open_table(table.path).snapshot(meta=True).to_arrow()
-    assert rows.column_names == [*META, "id", "city", "ts", "note"]
-    assert set(rows.column("note").to_pylist()) == {"again"}
-    assert set(rows.column("_hoodie_commit_time").to_pylist()) == {result.instant}
-    result = table.delete(table.snapshot().where("id = 'a'"), options=route)
-    assert result.deleted == 1
-    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().column("id").to_pylist() == ["b"]
-
-
-@pytest.mark.nightly
-@ROUTES
-def test_a_nested_field_can_be_the_record_key(spark, tmp_path, route):
-    columns = "a struct<b: string, c: int>, city string, ts bigint, note string"
-    table = hoodie.create_table(
-        str(tmp_path / "t"), spark=spark, name="t", record_key="a.b", partition_by="city", ordering="ts", options=route
-    )
-    table.upsert(frame(spark, [(("k1", 1), "oslo", 1, "x"), (("k2", 1), "rome", 1, "x")], columns))
-    result = table.upsert(frame(spark, [(("k1", 2), "oslo", 2, "y")], columns))
-    assert (result.inserted, result.updated) == (0, 1)
-    rows = {
-        row["_hoodie_record_key"]: (row["a"], row["note"])
-        for row in hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist()
-    }
-    assert rows == {"k1": ({"b": "k1", "c": 2}, "y"), "k2": ({"b": "k2", "c": 1}, "x")}
-    with untouched(table, "1 rows have a record key that is null"):
-        table.upsert(frame(spark, [(None, "oslo", 3, "x")], columns))
-    with untouched(table, "record key column 'a.b' is missing"):
-        table.upsert(frame(spark, [(("x",), "oslo", 3)], "a struct<B: string>, city string, ts bigint"))
-
-
 def test_something_else_than_a_dataframe_is_refused(table):
     with untouched(table, "DataFrame", "list"):
         table.upsert([("a", "oslo", 2, "x")])
@@ -241,25 +204,6 @@ def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
 
 
 # --- nothing ---
-
-
-@pytest.mark.nightly
-@ROUTES
-def test_an_empty_dataframe_is_a_commit_that_changes_nothing(spark, table, route):
-    nothing = frame(spark, [])
-    rows = hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist()
-    operations = [table.upsert, table.insert, table.bulk_insert, table.delete, table.insert_overwrite]
-    for operation in operations:
-        result = operation(nothing, options=route)
-        assert (result.inserted, result.updated, result.deleted, result.files) == (0, 0, 0, ())
-        assert result.instant == table.history()[0][0].requested
-    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist() == rows
-    assert table.snapshot().count() == 2
-    assert len(table.history()) == 1 + len(operations)
-    result = table.insert_overwrite_table(nothing, options=route)
-    assert result.files == ()
-    assert table.snapshot().count() == 0
-    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().num_rows == 0
 
 
 @ROUTES

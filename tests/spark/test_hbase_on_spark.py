@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 
 import hoodie
@@ -79,20 +78,6 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
     assert sorted(hbase.dump(name)) == [f"k{n}".encode() for n in range(3, 9)]
     assert table.upsert(rows(spark, 0, 9, 3, "(id + 1) % 3")).inserted == 3
     assert table.snapshot().count() == 9
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("route", [nightly({}, id="driver"), pytest.param(SPREAD, id="executors")])
-@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
-def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, route):
-    options = hbase.options(hbase.create_table())
-    table = made(spark, tmp_path / "t", table_type, **options)
-    table.upsert(rows(spark, 0, 10, 1))
-    reader = hoodie.hudi.HoodieReadClient(str(tmp_path / "t"), {**options, **route}, spark=spark)
-    fresh = reader.filter_exists(rows(spark, 5, 15, 1)).toArrow()
-    assert sorted(fresh.column("id").to_pylist()) == sorted(f"k{n}" for n in range(10, 15))
-    found = reader.read(spark.createDataFrame(pa.table({"id": ["k1", "k9", "k99"]}).to_pandas())).rows
-    assert sorted(found.toArrow().column("id").to_pylist()) == ["k1", "k9"]
 
 
 @pytest.mark.nightly

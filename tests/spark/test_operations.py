@@ -22,11 +22,8 @@ from support.nightly import nightly
 from support.oracles import read_hudi_rs
 from support.routes import ROUTES, SPREAD
 
-NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
-DELETABLE = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
 ORDERED_PAYLOAD = {"hoodie.datasource.write.payload.class": "DefaultHoodieRecordPayload"}
-LATEST_PAYLOAD = {"hoodie.datasource.write.payload.class": "OverwriteWithLatestAvroPayload"}
 
 
 class Row(NamedTuple):
@@ -104,56 +101,7 @@ def test_upsert_inserts_and_updates(spark, tmp_path, route):
     assert sorted(Path(name).parent.name for name in result.files) == ["lima", "oslo", "rome"]
 
 
-@pytest.mark.nightly
-@ROUTES
-def test_the_last_row_of_a_key_is_taken_when_combining_is_off(spark, tmp_path, route):
-    table = new_table(spark, tmp_path / "t")
-    batch = [Row("a", "oslo", 5, "loses"), Row("a", "oslo", 3, "wins")]
-    result = table.upsert(frame(spark, batch).coalesce(1), options={**route, "hoodie.combine.before.upsert": "false"})
-    assert counts(result) == (0, 1, 0)
-    assert len(hoodie.open_table(table.path).snapshot().to_arrow()) == len(FIRST)
-    if not route:  # a shuffle keeps no order
-        holds(table, [batch[1], *FIRST[1:]])
-
-
-@pytest.mark.nightly
-@ROUTES
-@pytest.mark.parametrize("payload", [nightly(LATEST_PAYLOAD, id="latest"), pytest.param({}, id="ordered")])
-def test_rows_marked_deleted_delete_their_key(spark, tmp_path, route, payload):
-    table = new_table(spark, tmp_path / "t", options=payload)
-    rows = [
-        (*Row("a", "oslo", 2), True),  # there
-        (*Row("c", "rome", 2), False),
-        (*Row("d", "rome", 0), True),  # there, but newer than this
-        (*Row("x", "oslo", 2), True),  # not there
-        (*Row("y", "lima", 2), True),  # not even its partition
-        (*Row("z", "lima", 2), None),
-    ]
-    result = table.upsert(frame(spark, rows, DELETABLE), options=route)
-    kept = [] if payload else [FIRST[3]]
-    holds(table, [FIRST[1], Row("c", "rome", 2), *kept, FIRST[4], Row("z", "lima", 2)])
-    assert counts(result) == (1, 1, 2 if payload else 1)
-    result = table.upsert(frame(spark, rows[:1], DELETABLE), options=route)  # again: it is not there any more
-    assert counts(result) == (0, 0, 0)
-    assert "_hoodie_is_deleted" in table.snapshot().columns
-
-
 # --- insert ---
-
-
-@pytest.mark.nightly
-@ROUTES
-def test_insert_fills_small_files_and_keeps_duplicates(spark, tmp_path, route):
-    table = new_table(spark, tmp_path / "t")
-    before = groups(table)
-    batch = [Row("a", "oslo", 2, "again"), Row("x", "rome", 2), Row("x", "rome", 3)]
-    result = table.insert(frame(spark, batch), options=route)
-    assert counts(result) == (3, 0, 0)
-    holds(table, [*FIRST, *batch])
-    assert groups(table) == before
-    result = table.insert(frame(spark, [Row("y", "rome")]), options={**route, **NO_SMALL_FILES})
-    assert len(groups(table)) == len(before) + 1
-    holds(table, [*FIRST, *batch, Row("y", "rome")])
 
 
 @ROUTES
@@ -163,19 +111,6 @@ def test_insert_can_be_told_to_replace_rows_of_the_files_that_it_fills(spark, tm
     result = table.insert(frame(spark, batch), options={**route, "hoodie.merge.allow.duplicate.on.inserts": "false"})
     assert counts(result) == (1, 1, 0)
     holds(table, [batch[0], *FIRST[1:], batch[1]])
-
-
-@pytest.mark.nightly
-@ROUTES
-@pytest.mark.parametrize("operation", ["insert", "bulk_insert", nightly("insert_overwrite")])
-def test_combining_before_insert_leaves_each_key_of_the_batch_once(spark, tmp_path, route, operation):
-    table = new_table(spark, tmp_path / "t", rows=[])
-    batch = [Row("a", "oslo", 2, "wins"), Row("a", "oslo", 1), Row("b", "rome", 1), Row("a", "rome", 1)]
-    result = getattr(table, operation)(frame(spark, batch), options={**route, "hoodie.combine.before.insert": "true"})
-    assert counts(result) == (3, 0, 0)
-    holds(table, [batch[0], *batch[2:]])
-    result = getattr(table, operation)(frame(spark, batch), options={**route, **NO_SMALL_FILES})
-    assert counts(result) == (4, 0, 0)
 
 
 # --- bulk insert ---
@@ -265,52 +200,6 @@ def test_files_keep_to_their_maximum_size(spark, tmp_path, operation, route):
     holds(table, rows)
 
 
-@pytest.mark.nightly
-@ROUTES
-def test_inserts_fill_small_files_before_they_open_new_ones(spark, tmp_path, route):
-    table = new_table(spark, tmp_path / "t", rows=[], options={**SIZED, **route})
-    first, second, third = wide(0, 400), wide(1000, 300), wide(2000, 2500)
-    table.insert(frame(spark, first))
-    ((group, size),) = sizes(table).items()
-    assert size < 150_000
-    table.insert(frame(spark, second))
-    assert sizes(table).keys() == {group}
-    assert sizes(table)[group] > size
-    table.upsert(frame(spark, third))
-    found = sizes(table)
-    assert group in found
-    assert len(found) > 1
-    assert found[group] > 150_000  # filled up, so that it is small no more
-    assert all(value <= 1.2 * LIMIT for value in found.values()), found
-    holds(table, first + second + third)
-    result = table.insert(frame(spark, wide(9000, 5)))
-    assert group[1] not in {stat.file_id for stat in result.stats}
-
-
-# --- delete ---
-
-
-@pytest.mark.nightly
-@ROUTES
-def test_delete_takes_known_keys_once_and_ignores_others(spark, tmp_path, route):
-    table = new_table(spark, tmp_path / "t")
-    keys = pa.schema([("id", pa.string()), ("city", pa.string())])
-    gone = [("a", "oslo"), ("a", "oslo"), ("c", "rome"), ("nobody", "oslo"), ("e", "oslo"), ("x", "nowhere")]
-    result = table.delete(frame(spark, gone, keys), options=route)
-    assert counts(result) == (0, 0, 2)
-    assert result.metadata.operation is Operation.DELETE
-    holds(table, [FIRST[1], FIRST[3], FIRST[4]])  # e is in bern
-    before = groups(table)
-    result = table.delete(frame(spark, [("nobody", "oslo")], keys), options=route)
-    assert (counts(result), result.files) == ((0, 0, 0), ())
-    # A file group without rows goes on: its file takes the next inserts.
-    assert counts(table.delete(frame(spark, [("b", "oslo")], keys), options=route)) == (0, 0, 1)
-    assert table.snapshot(partitions=["oslo"]).count() == 0
-    assert counts(table.upsert(frame(spark, [Row("a", "oslo", 3)]), options=route)) == (1, 0, 0)
-    assert groups(table) == before
-    holds(table, [Row("a", "oslo", 3), FIRST[3], FIRST[4]])
-
-
 # --- overwriting ---
 
 
@@ -331,21 +220,6 @@ def test_insert_overwrite_replaces_its_partitions_and_no_other(spark, tmp_path, 
     # Updates find the rows that replaced the others, and none of the replaced ones.
     assert counts(table.upsert(frame(spark, [Row("a", "oslo", 5), Row("b", "oslo", 5)]), options=route)) == (1, 1, 0)
     holds(table, [Row("a", "oslo", 5), Row("b", "oslo", 5), *batch[1:], *FIRST[2:]])
-
-
-@pytest.mark.nightly
-@ROUTES
-def test_insert_overwrite_table_hides_partitions_that_the_batch_lacks(spark, tmp_path, route):
-    table = new_table(spark, tmp_path / "t")
-    before = table.history()[0][0].requested
-    result = table.insert_overwrite_table(frame(spark, [Row("a", "oslo", 9)]), options=route)
-    assert counts(result) == (1, 0, 0)
-    assert sorted(result.metadata.replaced) == ["bern", "oslo", "rome"]
-    holds(table, [Row("a", "oslo", 9)])
-    earlier = table.as_of(before).select(*Row._fields).toArrow()
-    assert sorted(row["id"] for row in earlier.to_pylist()) == ["a", "b", "c", "d", "e"]
-    assert counts(table.upsert(frame(spark, [Row("c", "rome", 5)]), options=route)) == (1, 0, 0)
-    holds(table, [Row("a", "oslo", 9), Row("c", "rome", 5)])
 
 
 # --- what writes tell ---
@@ -377,34 +251,6 @@ def test_explain_writes_nothing_and_says_what_upsert_will_do(spark, tmp_path, ro
         assert part in text
 
 
-@pytest.mark.nightly
-@ROUTES
-def test_the_history_tells_each_write(spark, tmp_path, route):
-    table = new_table(spark, tmp_path / "t", options=route)
-    table.upsert(frame(spark, [Row("a", "oslo", 2)]), options={"_note": "kept", "hoodie.index.type": "SIMPLE"})
-    table.delete(frame(spark, FIRST[:1]))
-    table.insert_overwrite(frame(spark, [Row("z", "oslo")]))
-    history = table.history()
-    assert [metadata.operation for _, metadata in history] == [
-        Operation.INSERT_OVERWRITE,
-        Operation.DELETE,
-        Operation.UPSERT,
-        Operation.INSERT,
-    ]
-    times = [instant.requested for instant, _ in history]
-    assert times == sorted(times, reverse=True)
-    assert history[2][1].extra["_note"] == "kept"
-    for instant, metadata in history:
-        for partition, stats in metadata.stats.items():
-            for stat in stats:
-                assert stat.path is not None
-                assert stat.path.startswith(f"{partition}/")
-                assert instant.requested in stat.path
-                assert pq.ParquetFile(Path(table.path, stat.path)).metadata.num_rows == stat.num_writes
-                assert Path(table.path, stat.path).stat().st_size == stat.file_size
-    assert "insert_overwrite" in str(history[0][1].operation).lower()
-
-
 def test_both_routes_make_equal_tables(spark, tmp_path):
     seen = []
     for route in ({}, SPREAD):
@@ -422,7 +268,8 @@ def test_both_routes_make_equal_tables(spark, tmp_path):
             ("upsert", [Row("i", "bern", 1), Row("e", "bern", 1), Row("c", "rome", 9)]),
         ]
         for operation, rows in steps:
-            result = getattr(table, operation)(frame(spark, rows))
+            result = getattr(table, operation)(frame(spark, rows), options={"_note": "kept"})
+            assert result.metadata.extra["_note"] == "kept"
             by_file = [(s.partition, s.num_writes, s.num_inserts, s.num_updates, s.num_deletes) for s in result.stats]
             told.append((counts(result), sorted(by_file)))
         meta = ["_hoodie_record_key", "_hoodie_partition_path"]
@@ -430,4 +277,6 @@ def test_both_routes_make_equal_tables(spark, tmp_path):
         rows_by_key = sorted(tuple(row.values()) for row in read.to_pylist())
         seen.append((told, rows_by_key, read.schema))
         holds(table, [Row(*row[2:]) for row in rows_by_key])
+        for stat in result.stats:
+            assert Path(table.path, stat.path or "").stat().st_size == stat.file_size
     assert seen[0] == seen[1]

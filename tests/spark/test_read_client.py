@@ -17,7 +17,6 @@ from support.tagging import assert_tagged
 
 INDEX = "hoodie.index.type"
 BUCKETS = {"hoodie.bucket.index.num.buckets": 4}  # the table does not say
-NOW = {"hoodie.compact.inline.max.delta.commits": 1}
 
 
 def rows(spark, low, high, version):
@@ -200,7 +199,7 @@ def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
     ],
 )
 @ROUTES
-def test_keys_of_which_the_table_has_none_give_no_rows(request, spark, tmp_path, kind, route, index):
+def test_keys_that_the_table_lacks_give_no_rows_beside_those_that_it_has(request, spark, tmp_path, kind, route, index):
     options = {INDEX: index, **(BUCKETS if index == "BUCKET" else {})}
     if index == "HBASE":
         hbase = request.getfixturevalue("hbase")
@@ -222,6 +221,9 @@ def test_keys_of_which_the_table_has_none_give_no_rows(request, spark, tmp_path,
     one.bulk_insert(rows(spark, 0, 9, 1).coalesce(1))
     finds_none(absent, 3)  # it has no such partitions
     finds_none(nothing, 0)
+    present = rows(spark, 7, 12, 2)
+    assert [row.id for row in client.read(present).rows.orderBy("id").collect()] == ["k0007", "k0008"]
+    assert client.filter_exists(present).count() == 3
 
 
 def test_a_batch_that_spark_takes_for_small_is_measured(spark, tmp_path, monkeypatch):

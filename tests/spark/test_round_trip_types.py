@@ -11,10 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from hoodie import HoodieTable, create_table, open_table
-from hoodie.errors import SchemaMismatch
 from hoodie.schema.conform import conform
 from hoodie.spark.types import to_spark
 from support.nightly import by_day
@@ -176,14 +174,3 @@ def test_a_batch_that_turns_out_too_large_for_the_driver_keeps_its_types(spark: 
     moment = dt.datetime(2024, 3, 31, 2, 30)
     row = {"ts": 1, "wall": moment, "nested": {"at": moment}, "text": "x" * 100_000}
     assert_holds(table, pa.Table.from_pylist([{"id": f"k{number}", **row} for number in range(4)]))
-
-
-@pytest.mark.parametrize("column", ["interval 1 day", "map(1, 'a')", "null", "parse_json('{}')"])
-def test_a_column_that_no_table_can_hold_is_refused_before_anything_is_written(
-    column: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    table = create_table(str(tmp_path / "t"), spark=spark, name="types", record_key="id")
-    with pytest.raises(SchemaMismatch, match="cannot be stored: odd is"):
-        table.upsert(spark.range(1).select(F.col("id").cast("string"), F.expr(column).alias("odd")))
-    assert table.history() == []
-    assert not list(tmp_path.rglob("*.parquet"))

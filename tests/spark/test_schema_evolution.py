@@ -124,63 +124,6 @@ def test_columns_are_added_and_widened_beside_files_that_stay_as_they_are(spark,
     holds(spark, table, pa.Table.from_pylist([*kept, changed], schema=widened.schema))
 
 
-@pytest.mark.nightly
-@ROUTES
-def test_floats_keep_their_value_when_they_become_doubles(spark, tmp_path, route):
-    narrow = "id string, city string, ts bigint, f float, i int"
-    wide = "id string, city string, ts bigint, f double, i double"
-    table = new_table(spark, tmp_path / "t", narrow, [("a", "oslo", 1, 0.1, 1), ("b", "rome", 1, 0.1, 1)], route)
-    table.upsert(frame(spark, wide, [("c", "oslo", 1, 0.1, 0.5)]))
-    single = pa.scalar(0.1, pa.float32()).as_py()
-    assert single != 0.1
-    found = [("a", single), ("b", single), ("c", 0.1)]  # whether their file was rewritten or not
-    for vectorised in ("true", "false"):
-        with reader(spark, vectorised):
-            assert sorted(map(tuple, table.snapshot().select("id", "f").collect())) == found
-    assert (
-        sorted(
-            map(tuple, hoodie.open_table(table.path).snapshot(columns=["id", "f"]).to_arrow().to_pandas().to_numpy())
-        )
-        == found
-    )
-    # Hudi's readers go by the text of the float, so that b is the double 0.1 for them.
-    assert sorted(row["id"] for row in read_hudi_rs(table.path).to_pylist() if abs(row["f"] - 0.1) < 1e-8) == list(
-        "abc"
-    )
-    assert table.snapshot().where("i = 1.0 and f < 0.2").count() == 2  # pushed down to files of both types
-
-
-@pytest.mark.nightly
-@ROUTES
-@pytest.mark.parametrize("operation", [nightly("insert"), "bulk_insert", nightly("insert_overwrite")])
-def test_every_operation_lets_columns_grow(spark, tmp_path, operation, route):
-    narrow, wide = "id string, city string, ts bigint, i int", "id string, i bigint, ts bigint, city string, j int"
-    table = new_table(spark, tmp_path / "t", narrow, [("a", "oslo", 1, 1), ("b", "rome", 1, 2)], route)
-    getattr(table, operation)(frame(spark, wide, [("c", 2**40, 1, "oslo", 1)]))
-    kept = [] if operation == "insert_overwrite" else [("a", "oslo", 1, 1, None)]
-    stored = "id string, city string, ts bigint, i bigint, j int"  # the table's columns keep their order
-    wanted = [*kept, ("b", "rome", 1, 2, None), ("c", "oslo", 1, 2**40, 1)]
-    holds(spark, table, rows(stored, wanted))
-    # Narrower again, and without a column.
-    narrower = frame(spark, "id string, city string, ts bigint, j smallint", [("d", "bern", 1, 3)])
-    with pytest.raises(SchemaMismatch, match="column 'i' is missing"):
-        getattr(table, operation)(narrower)
-    getattr(table, operation)(narrower, missing="null")
-    holds(spark, table, rows(stored, [*wanted, ("d", "bern", 1, None, 3)]))
-
-
-@pytest.mark.nightly
-@ROUTES
-def test_columns_stay_nullable_once_they_are(spark, tmp_path, route):
-    strict = "id string not null, city string, ts bigint not null, i int not null"
-    table = new_table(spark, tmp_path / "t", strict, [("a", "oslo", 1, 1), ("b", "rome", 1, 1)], route)
-    loose = strict.replace("i int not null", "i int")
-    table.upsert(frame(spark, loose, [("c", "oslo", 1, None)]))
-    table.upsert(frame(spark, strict, [("d", "oslo", 1, 4)]))
-    wanted = [("a", "oslo", 1, 1), ("b", "rome", 1, 1), ("c", "oslo", 1, None), ("d", "oslo", 1, 4)]
-    holds(spark, table, rows(loose, wanted))
-
-
 COLUMNS = (
     "id string, city string, ts bigint, note string, long bigint, double double, money decimal(5,2), s struct<x: int>"
 )
@@ -212,23 +155,6 @@ def test_what_readers_would_get_wrong_is_refused_before_a_byte_is_written(spark,
             operation(nothing)
         assert all(name in str(raised.value) for name in named), raised.value
     assert files(shared.path) == before
-
-
-@pytest.mark.nightly
-@ROUTES
-def test_new_columns_take_nulls_though_the_batch_has_none(spark, tmp_path, route):
-    table = new_table(spark, tmp_path / "t", "id string, city string, ts bigint", [("a", "oslo", 1)], route)
-    wider = "id string, city string, ts bigint, i int{0}, s struct<x: int{0}>"
-    table.upsert(frame(spark, wider.format(" not null"), [("b", "oslo", 1, 5, {"x": 1})]))
-    wanted = [("a", "oslo", 1, None, None), ("b", "oslo", 1, 5, {"x": 1})]
-    assert_same_rows(table.snapshot().toArrow(), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
-    assert_same_rows(
-        hoodie.open_table(table.path).snapshot(meta=True).to_arrow(),
-        rows(wider.format(""), wanted),
-        ignore=META,
-        sort_by=["id"],
-    )
-    assert_same_rows(read_hudi_rs(table.path), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
 
 
 @pytest.fixture(scope="module")
@@ -279,19 +205,6 @@ def test_executors_update_some_columns_whether_rows_are_staged_or_shuffled(spark
     writer = table.stream_upsert("s", missing="keep")
     writer(frame(spark, "id string, city string, ts bigint, i int", [("a", "oslo", 4, 7)]), 0)
     holds(spark, table, rows(columns, [("a", "oslo", 4, 7, {"x": 9, "y": 2}), *held[1:]]))
-
-
-@pytest.mark.nightly
-@ROUTES
-def test_an_ordering_column_keeps_its_type_for_narrower_batches(spark, tmp_path, route):
-    columns = "id string, city string, ts bigint, i int"
-    table = new_table(spark, tmp_path / "t", columns, [("a", "oslo", 1, 1)], route)
-    before = files(table.path)
-    with pytest.raises(SchemaMismatch, match="ts is bigint in the table and string in the batch"):
-        table.upsert(frame(spark, columns.replace("ts bigint", "ts string"), [("a", "oslo", "2", 1)]))
-    assert files(table.path) == before
-    table.upsert(frame(spark, columns.replace("ts bigint", "ts int"), [("a", "oslo", 2, 5)]))
-    holds(spark, table, rows(columns, [("a", "oslo", 2, 5)]))
 
 
 @pytest.mark.nightly
