@@ -24,14 +24,13 @@ from support.nightly import nightly
 from support.sql_statements import DIFFERS, comparable, filled, recorded, statements
 
 
-@pytest.fixture(scope="module")
-def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+@pytest.fixture
+def root(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """The folder of the session, whose default database is one of its own."""
-    folder = tmp_path_factory.mktemp("statements")
     hoodie.register(spark)
-    spark.sql(f"CREATE DATABASE of_statements LOCATION '{folder / 'warehouse'}'")
+    spark.sql(f"CREATE DATABASE of_statements LOCATION '{tmp_path / 'warehouse'}'")
     spark.sql("USE of_statements")
-    yield folder
+    yield tmp_path
     for name in ("hoodie.schema.on.read.enable", "hoodie.spark.sql.merge.into.partial.updates"):
         spark.conf.unset(name)
     spark.sql("USE default")
