@@ -51,35 +51,6 @@ def ids(frame: object) -> list[int]:
     return sorted(row["id"] for row in frame.select("id").collect())  # type: ignore[attr-defined]
 
 
-@pytest.mark.nightly  # beside the recorded statements, which run by it, too
-def test_every_statement_of_ours_runs_by_spark_sql(spark: SparkSession, lake: Path, trips: str) -> None:
-    assert (lake / trips / ".hoodie").is_dir()
-    assert spark.sql(f"UPDATE {trips} SET v = 'z' WHERE id = 1").first()["num_updated_rows"] == 1
-    assert spark.sql(f"DELETE FROM {trips} WHERE id = 2").first()["num_deleted_rows"] == 1
-    merged = spark.sql(
-        f"MERGE INTO {trips} t USING (SELECT 4 AS id, 'd' AS v, 1L AS ts, 'bern' AS city) s ON t.id = s.id "
-        "WHEN NOT MATCHED THEN INSERT *"
-    )
-    assert merged.first()["num_inserted_rows"] == 1
-    assert [tuple(row) for row in spark.sql(f"SELECT id, v FROM {trips} ORDER BY id").collect()] == [
-        (1, "z"),
-        (3, "c"),
-        (4, "d"),
-    ]
-    assert spark.sql(f"SHOW PARTITIONS {trips}").count() == 3
-    spark.sql(f"ALTER TABLE {trips} ADD COLUMNS (more INT)")
-    assert "more" in spark.sql(f"SELECT * FROM {trips}").columns
-    assert spark.sql(f"CALL show_commits(table => '{trips}', limit => 1)").count() == 1
-    assert ids(spark.sql(f"SELECT * FROM hudi.`{lake / trips}` TIMESTAMP AS OF '2999-01-01'")) == [1, 3, 4]
-    assert spark.sql(f"SELECT * FROM hudi_table_changes('{trips}', 'latest_state', 'earliest')").count() == 3
-    spark.sql(f"TRUNCATE TABLE {trips}")
-    assert spark.sql(f"SELECT * FROM {trips}").count() == 0
-    spark.sql(f"DROP TABLE {trips}")
-    assert not (lake / trips).exists()
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        spark.sql(f"SELECT * FROM {trips}")
-
-
 def test_settings_of_the_session_say_which_rows_a_read_has(spark: SparkSession, lake: Path, trips: str) -> None:
     """As in Hudi 0.15 and 1.2."""
     first = hoodie.open_table(lake / trips).history()[0][0].requested
