@@ -11,6 +11,7 @@ import hoodie
 from hoodie.errors import InvalidOption, ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.compaction.schedule import pending_compactions
+from hoodie.spark.write import batch
 from hoodie.table.state import load_state
 from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
@@ -69,6 +70,48 @@ def compactions(one):
 
 def pending(one):
     return [instant.requested for instant, _ in pending_compactions(load_state(one.storage))]
+
+
+@pytest.mark.nightly
+def test_a_writer_compacts_after_its_commits_by_itself(spark, tmp_path):
+    path = str(tmp_path / "t")
+    one = hoodie.create_table(
+        path, spark=spark, name="t", record_key="id", partition_by="p", ordering="ts", table_type="MERGE_ON_READ",
+        options=INLINE,
+    )  # fmt: skip
+    done = []
+
+    def check(count):
+        assert len(compactions(one)) == count
+        assert pending(one) == []
+        done.append(timeline(one).newest_commit)
+
+    one.bulk_insert(rows(spark, 0, 40, 1))
+    check(0)
+    one.upsert(rows(spark, 0, 10, 2))
+    check(1)
+    one.upsert(rows(spark, 0, 10, 3))
+    check(1)
+    client = hoodie.hudi.HoodieWriteClient(path, {**INLINE, "hoodie.auto.commit": False}, spark=spark)
+    instant = client.start_commit()
+    result = client.upsert(rows(spark, 0, 10, 4), instant)
+    check(1)
+    client.commit(instant, result)
+    check(2)
+    client = hoodie.hudi.HoodieWriteClient(path, INLINE, spark=spark)
+    client.upsert(rows(spark, 0, 10, 5), client.start_commit())
+    hoodie.hudi.write(rows(spark, 0, 10, 6), path, INLINE)
+    check(3)
+    for n in range(2):
+        one.delete(rows(spark, 2 * n, 2 * n + 1, 1), options={"hoodie.compact.inline": False})
+    check(3)
+    one.delete_partitions(["1"])
+    check(4)
+    assert done == sorted(done)
+    assert {row.id: row.v for row in one.snapshot().collect()} == {
+        f"k{n}": n * (6 if n < 10 else 1) for n in range(4, 40, 2)
+    }
+    assert_same_rows(read_hudi_rs(path), one.snapshot().toArrow())
 
 
 def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(spark, tmp_path, monkeypatch):
@@ -136,3 +179,24 @@ def test_the_client_plans_and_compacts_by_instant(spark, tmp_path):
     done = client.compact(instant)
     assert (done.instant, done.metadata.extra["who"], done.updated) == (instant, "client", 10)
     assert compactions(one) == [instant]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("index", "few_reads"), [pytest.param("SIMPLE", True, id="staged"), pytest.param("BLOOM", False, id="shuffled")]
+)
+def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
+    spark, tmp_path, monkeypatch, index, few_reads
+):
+    monkeypatch.setattr(batch, "reads_stay_few", lambda pieces, readers: few_reads)
+    spread = {"hoodie.index.type": index, "hoodie.spark.driver.max.batch.bytes": 0}
+    one = table(spark, tmp_path / "t")
+    one.bulk_insert(rows(spark, 0, 10, 1))
+    one.delete(rows(spark, 0, 4, 1))
+    instant = one.schedule_compaction(options=NOW)
+    one.upsert(rows(spark, 0, 2, 2), options=spread)
+    one.compact(instant)
+    result = one.upsert(rows(spark, 0, 3, 3), options=spread)
+    assert (result.updated, result.inserted, result.route) == (2, 1, "executors")
+    found = sorted((row.id, row.v) for row in one.snapshot().collect())
+    assert found == [(f"k{n}", n * 3 if n < 3 else n) for n in (0, 1, 2, 4, 5, 6, 7, 8, 9)]

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +38,7 @@ T = TypeVar("T")
 COLUMNS = ["id", "city", "ts", "note"]
 FIRST = [("a", "oslo", 1, "x"), ("b", "rome", 1, "x"), ("c", "rome", 1, "x")]
 CHANGES = [("a", "oslo", 2, "y"), ("c", "rome", 2, "y"), ("d", "bern", 2, "y")]
+AFTER = [CHANGES[0], FIRST[1], CHANGES[1], CHANGES[2]]
 LATER = [("e", "oslo", 3, "z")]
 
 
@@ -187,3 +193,48 @@ def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation,
     # And once is enough.
     table.upsert(frame(spark, LATER), options=route)
     assert rolled_back(table) == [dead]
+
+
+# --- what the process does ---
+
+
+SCRIPT = """
+    import os, signal, sys
+    import hoodie
+    from hoodie.writing import finish
+
+    def killed(*arguments, **named):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    fast = {"spark.sql.shuffle.partitions": 1, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    spark = hoodie.spark.local_session("killed", cores=1, **fast)
+    table = hoodie.open_table(sys.argv[1], spark=spark)
+    finish.publish_seen = killed
+    rows = [("a", "oslo", 2, "y"), ("d", "bern", 2, "y")]
+    table.upsert(spark.createDataFrame(rows, "id string, city string, ts long, note string"))
+"""
+
+
+@pytest.fixture
+def killed(table: HoodieTable, tmp_path: Path) -> str:
+    """The instant of a write whose process was killed before it published."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    run = subprocess.run([sys.executable, str(script), table.path], capture_output=True, timeout=200, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stderr.decode()[-3000:]
+    (dead,) = pending(table)
+    return dead
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+def test_a_killed_process_leaves_a_table_that_reads_and_writes_as_before(spark, table, killed):
+    assert sum(name.endswith(".parquet") for name in named_for(table, killed)) == 2
+    holds(table, FIRST)
+    result = table.upsert(frame(spark, CHANGES))
+    assert (result.inserted, result.updated) == (1, 2)
+    holds(table, AFTER)
+    assert rolled_back(table) == [killed]
+    assert named_for(table, killed) == []
+    assert killed < result.instant

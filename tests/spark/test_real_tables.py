@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from hoodie import open_table
 from hoodie.errors import InvalidInput
 from support.nightly import by_day
-from support.oracles import META, assert_same_rows, expected_rows, fixture_names, read_hudi_rs
+from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 from support.routes import SPREAD
 
 Unpack = Callable[[str], Path]
@@ -77,6 +77,32 @@ def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
         assert_same_rows(rows, expected if "extra" in rows.column_names else expected.drop_columns(extra))
 
 
+def test_rows_of_replaced_file_groups_are_hidden_but_not_from_the_past(
+    spark: SparkSession, fixture_table: Unpack
+) -> None:
+    path = fixture_table("cow_insert_overwrite")
+    steps = {step["op"]: step["instant"] for step in fixture_facts("cow_insert_overwrite")["steps"]}
+    before, at = "20261121034623756", steps["insert_overwrite"]
+    table = open_table(str(path), spark=spark)
+    visible = {slice_.group for slice_ in table.file_slices()}
+    on_disk = {(file.parent.name, file.name.split("_")[0]) for file in path.glob("*/*.parquet")}
+    assert len(visible) < len(on_disk)
+    frames = [table.snapshot(), table.as_of(before), table.as_of(at)]
+    counts = tagged_rows([frame.groupBy().count() for frame in frames], ["now", "before", "at"]).to_pylist()
+    assert {row["tag"]: row["count"] for row in counts} == {"now": 250, "before": 300, "at": 240}
+
+
+def test_a_hidden_file_is_not_even_opened(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("cow_insert_overwrite")
+    table = open_table(str(path), spark=spark)
+    wanted = {slice_.base.name for slice_ in table.file_slices() if slice_.base is not None}
+    hidden = [file for file in path.glob("*/*.parquet") if file.name not in wanted]
+    for file in hidden:
+        file.write_bytes(b"")
+    assert hidden
+    assert_same_rows(table.snapshot().toArrow(), expected_rows("cow_insert_overwrite"))
+
+
 def test_columns_and_filters_reach_the_parquet_reader(spark: SparkSession, fixture_table: Unpack) -> None:
     frame = open_table(str(fixture_table("cow_upserts_delete")), spark=spark).snapshot()
     asked = frame.where("qty > 5").select("id")
@@ -86,6 +112,14 @@ def test_columns_and_filters_reach_the_parquet_reader(spark: SparkSession, fixtu
     expected = expected_rows("cow_upserts_delete")
     wanted = expected.filter(pc.greater(expected.column("qty"), 5)).select(["id"])
     assert_same_rows(asked.toArrow(), wanted)
+
+
+def test_a_bloom_filter_of_hudi_finds_every_key_of_its_file(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(str(fixture_table("cow_upserts_delete")), spark=spark)
+    there = table.snapshot().drop(*META)
+    profile = table.explain_upsert(there).profile.values()
+    assert sum(sum(rows.updates.values()) for rows in profile) == expected_rows("cow_upserts_delete").num_rows
+    assert sum(rows.inserts for rows in profile) == 0
 
 
 WRITTEN = {
