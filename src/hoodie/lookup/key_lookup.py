@@ -108,9 +108,22 @@ def rows_in_base(storage: Storage, path: str, keys: pa.Array, size: int | None =
         return _rows(open_parquet(source, path), path, keys)
 
 
-def _rows(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> tuple[Indices, Indices]:
+def _places(parquet: pq.ParquetFile, path: str, keys: pa.Array, indices: Indices, hashed: HashedKeys | None) -> Indices:
+    """Where in a base file the rows with some of the keys are: as `positions_in_base`.
+
+    hashed  of all keys, where these are many: for all files
+    """
+    if hashed is None or len(indices) <= MANY_KEYS:
+        likely_keys = keys if len(indices) == len(keys) else keys.take(pa.array(indices))
+        return lookup_positions(_rows(parquet, path, likely_keys), likely_keys)
+    return lookup_positions(_rows(parquet, path, keys, hashed), keys)[indices]
+
+
+def _rows(
+    parquet: pq.ParquetFile, path: str, keys: pa.Array, hashed: HashedKeys | None = None
+) -> tuple[Indices, Indices]:
     matches, rows, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
-    hashed = HashedKeys.of(keys) if len(keys) > MANY_KEYS else None
+    hashed = HashedKeys.of(keys) if hashed is None and len(keys) > MANY_KEYS else hashed
     for group in range(parquet.num_row_groups if len(keys) else 0):  # one row group's keys in memory at a time
         stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
         here = lookup_rows(stored, keys) if hashed is None else _rows_near(hashed, stored, keys)
@@ -127,7 +140,9 @@ def _rows_near(hashed: HashedKeys, stored: pa.ChunkedArray, keys: pa.Array) -> t
     return near[matches], rows
 
 
-def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:
+def _look_up_if_likely(
+    storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan, hashed: HashedKeys | None
+) -> Hits:
     """Look up in one file those of the keys that are in its range, which is compared once the file is open; none of
     them if its bloom filter rules out a sample, and then nearly all."""
     with storage.open_input(file.path, file.size) as source:
@@ -135,25 +150,23 @@ def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: K
         bounds = stored_key_range(parquet.metadata)
         within = None if bounds is None else span.within(*bounds)
         in_range = np.arange(len(keys)) if within is None else within
-        indices = in_range
         # Beside this process keys are read soon: a filter that rules nothing out must not cost as much.
         few = 0 < len(in_range) * _WORTH_A_FILTER <= parquet.metadata.num_rows
-        if few and (storage.remote or _keys_outweigh_filter(parquet.metadata)):
-            indices = _unless_ruled_out(parquet.metadata, file.path, keys, in_range)
-        likely_keys = keys if len(indices) == len(keys) else keys.take(pa.array(indices))
-        places = lookup_positions(_rows(parquet, file.path, likely_keys), likely_keys)
+        tested = few and (storage.remote or _keys_outweigh_filter(parquet.metadata))
+        indices = _unless_ruled_out(parquet.metadata, file.path, keys, in_range) if tested else in_range
+        places = _places(parquet, file.path, keys, indices, hashed)
     hits = places != ABSENT
     hit_count = int(np.count_nonzero(hits))
     cost = IndexStats(
         files=1,
-        files_read=int(len(likely_keys) > 0),
+        files_read=int(len(indices) > 0),
         files_pruned_by_range=int(len(in_range) == 0),
-        files_pruned_by_filter=int(len(in_range) > len(likely_keys) == 0),
+        files_pruned_by_filter=int(len(in_range) > len(indices) == 0),
         candidates=len(keys),
         pruned_by_range=len(keys) - len(in_range),
-        pruned_by_filter=len(in_range) - len(likely_keys),
-        checked=len(likely_keys),
-        false_positives=len(likely_keys) - hit_count,
+        pruned_by_filter=len(in_range) - len(indices),
+        checked=len(indices),
+        false_positives=len(indices) - hit_count,
         hits=hit_count,
     )
     return indices[hits], places[hits], cost
@@ -190,18 +203,18 @@ def _look_ups(
     bloom: BloomOptions,
 ) -> list[Callable[[], Hits]]:
     """The look-ups, one a file; the key ranges of all files are compared at once. `footers` None: nothing is pruned."""
+    hashed = HashedKeys.of(keys) if len(keys) > MANY_KEYS else None
+    if footers is None and (span := KeySpan.of(keys)) is not None:
+        return [partial(_look_up_if_likely, storage, file, keys, span, hashed) for file in files]
     every = np.arange(len(keys))
     if footers is None:
-        span = KeySpan.of(keys)
-        if span is not None:
-            return [partial(_look_up_if_likely, storage, file, keys, span) for file in files]
-        return [partial(_look_up, storage, file, None, keys, None, every) for file in files]
+        return [partial(_look_up, storage, file, None, keys, None, every, hashed) for file in files]
     candidates: dict[int, Indices] = dict.fromkeys(range(len(files)), every)
     if bloom.prune_by_ranges:
         candidates = dict(prune_by_range([f.min_key for f in footers], [f.max_key for f in footers], keys))
     hashes = KeyHashes.of(keys) if candidates else None
     return [
-        partial(_look_up, storage, file, footer, keys, hashes, candidates.get(number, every[:0]))
+        partial(_look_up, storage, file, footer, keys, hashes, candidates.get(number, every[:0]), hashed)
         for number, (file, footer) in enumerate(zip(files, footers, strict=True))
     ]
 
@@ -213,6 +226,7 @@ def _look_up(
     keys: pa.Array,
     hashes: KeyHashes | None,
     indices: Indices,
+    hashed: HashedKeys | None,
 ) -> Hits:
     """Look up in one file those of the keys that its key range lets pass. footer, hashes: None: without its filter"""
     passed = len(indices)
@@ -229,11 +243,11 @@ def _look_up(
     positions = np.empty(0, np.int64)
     if len(indices):
         indices = np.sort(indices)  # pruning gives them in the order of their keys
-        likely_keys = keys if len(indices) == len(keys) else keys.take(pa.array(indices))
-        places = positions_in_base(storage, file.path, likely_keys, file.size)
+        with storage.open_input(file.path, file.size) as source:
+            places = _places(open_parquet(source, file.path), file.path, keys, indices, hashed)
         hits, positions = indices[places != ABSENT], places[places != ABSENT]
-        missed = len(likely_keys) - len(hits)
-        cost = replace(cost, files_read=1, checked=len(likely_keys), false_positives=missed, hits=len(hits))
+        missed = len(indices) - len(hits)
+        cost = replace(cost, files_read=1, checked=len(indices), false_positives=missed, hits=len(hits))
         indices = hits
     return indices, positions, cost
 

@@ -13,6 +13,7 @@ import pytest
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import BLOOM, BLOOM_TYPE, footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
+from hoodie.formats.parquet.hashed_keys import HashedKeys
 from hoodie.formats.parquet.murmur import Indices
 from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, lookup_rows
 from hoodie.lookup.batch import KeyLocations
@@ -23,6 +24,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import MemoryStorage
 
 ID = "5d5a3d5e-6f3c-4b9a-9f58-5f2a7f6c1d2e-0"
+OF = HashedKeys.of
 NAME = f"{ID}_0-0-0_20260101000000000.parquet"
 
 
@@ -163,6 +165,30 @@ def test_of_many_keys_only_those_near_a_row_group_are_compared_with_it(monkeypat
     positions = positions_in_base(storage, NAME, pa.array([f"k{number}" for number in range(60)]))
     assert positions.tolist() == [*range(40), *[ABSENT] * 20]
     assert looks == [10] * 4
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_many_keys_are_hashed_once_for_all_files(pruned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hoodie.lookup.key_lookup.MANY_KEYS", 10)
+    hash_calls: list[int] = []
+    monkeypatch.setattr(HashedKeys, "of", classmethod(lambda cls, keys: hash_calls.append(len(keys)) or OF(keys)))
+    storage, files = MemoryStorage(), []
+    for number, stored in enumerate((range(0, 40, 2), range(1, 40, 3), range(5))):
+        file_id = f"{ID[:-1]}{number}"
+        name = f"{file_id}_0-0-0_20260101000000000.parquet"
+        sink = pa.BufferOutputStream()
+        footer = {"hoodie_min_record_key": "k00", "hoodie_max_record_key": f"k{max(stored):02}"}
+        column = pa.table({RECORD_KEY: [f"k{key:02}" for key in stored]})
+        pq.write_table(column.replace_schema_metadata(footer), sink, row_group_size=7)
+        storage.create_new(name, sink.getvalue().to_pybytes())
+        files.append(BaseFile(FileGroupId("", file_id), "20260101000000000", "0-0-0", 1, name))
+    keys = pa.array([f"k{key:02}" for key in range(60)])
+    with ThreadPoolExecutor(1) as pool:
+        calls = find_keys(storage, files, keys, pruned, BloomOptions(), pool)
+        hits = [call.result()[:2] for call in calls]
+    assert [indices.tolist() for indices, _ in hits] == [[*range(0, 40, 2)], [*range(1, 40, 3)], [*range(5)]]
+    assert [positions.tolist() for _, positions in hits] == [[*range(len(indices))] for indices, _ in hits]
+    assert hash_calls == [60]
 
 
 def test_a_row_whose_key_two_file_groups_hold_may_have_several_positions() -> None:
