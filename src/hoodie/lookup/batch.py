@@ -112,9 +112,8 @@ class KeyLocations:
         positions = np.full(count, -1, np.int64)
         if self.stored is not None:
             positions[self.rows] = self.stored
-            positions[np.bincount(self.rows, minlength=count) > 1] = (
-                SEVERAL  # of a key in two groups each row is another's
-            )
+            # Where a key is in two groups each row is another's.
+            positions[np.bincount(self.rows, minlength=count) > 1] = SEVERAL
         return positions
 
     def by_place(self) -> Iterator[tuple[FileGroupId, Positions]]:
