@@ -14,7 +14,7 @@ from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.index.contract import ByFile, Index, TagKeys, Tags
 from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats
 from hoodie.lookup.key_lookup import FileWithLogs, find_keys, find_late
-from hoodie.merge.rows import ROW_POSITION, Positions, as_array
+from hoodie.merge.rows import ROW_POSITION, Positions, key_groups
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan
@@ -264,17 +264,15 @@ def agreed_positions(rows: pa.Table) -> pa.Table:
     the key."""
     if ROW_POSITION not in rows.column_names:
         return rows
-    keys, positions = as_array(rows.column(RECORD_KEY)), rows.column(ROW_POSITION).to_numpy()
-    if pc.count_distinct(keys).as_py() == len(keys):
+    groups = key_groups(rows, (RECORD_KEY,))
+    if groups is None:
         return rows
-    first = np.asarray(pc.index_in(keys, value_set=keys)).astype(np.int64)
-    other = positions != positions[first]
-    if not other.any():
-        return rows
-    several = np.zeros(len(keys), np.bool_)
-    several[first[other]] = True
+    positions = rows.column(ROW_POSITION).to_numpy()
+    first = np.unique(groups, return_index=True)[1][groups]
+    several = np.zeros(len(positions), np.bool_)
+    several[groups[positions != positions[first]]] = True
     at = rows.schema.get_field_index(ROW_POSITION)
-    agreed = pa.array(np.where(several[first], SEVERAL, positions), pa.int64())
+    agreed = pa.array(np.where(several[groups], SEVERAL, positions), pa.int64())
     return rows.set_column(at, rows.schema.field(at), agreed)
 
 

@@ -15,7 +15,7 @@ from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.log.change_data import KEY
 from hoodie.formats.log.content import data_rows
 from hoodie.merge.row_changes import AFTER, BEFORE, OP, RowOp, added_changes, images, removed_changes, updated_changes
-from hoodie.merge.rows import Mask, as_array
+from hoodie.merge.rows import Mask, as_array, key_groups
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
 from hoodie.reading.changes.data_plan import ChangeReader
@@ -121,6 +121,8 @@ def _images_in(
 def row_places(keys: pa.Array, rows: pa.Table) -> pa.Array:
     """Where each key has its row, null: nowhere. Each place of a key that is there several times has a row of its own,
     in their order: the last ones if there are more rows, and if there are fewer, the first places have the last."""
+    if key_groups(pa.table({RECORD_KEY: keys}), (RECORD_KEY,)) is None:
+        return last_places(keys, rows)
     own = pc.index_in(_numbered(keys), value_set=_numbered(as_array(rows.column(RECORD_KEY))))
     return pc.coalesce(own, last_places(keys, rows))
 
