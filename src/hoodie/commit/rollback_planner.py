@@ -17,7 +17,7 @@ from hoodie.model.plans import InstantRef, RollbackPlan, RollbackRequest
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.timeline.load import commit_content
 from hoodie.timeline.timeline import TimelineLayout, comparable_action
-from hoodie.timeline.transition import completed_instants, instant_path
+from hoodie.timeline.transition import instant_path, instants_at
 from hoodie.view.load import discover_partitions
 
 #: Pending instants of these actions are plans: what a failed run left is removed, the plan stays.
@@ -71,10 +71,9 @@ def plan_rollback(
 def _published_at(storage: Storage, failed: Instant, layout: TimelineLayout) -> frozenset[FileGroupId | None]:
     """The file groups of completed commits that took the time of a failed instant for another action: files of both are
     named alike, and no two instants of one time write to one file group."""
-    others = (
-        Instant(failed.requested, action, State.COMPLETED) for action in COMMITS - {comparable_action(failed.action)}
-    )
-    completed = [instant for other in others for instant in completed_instants(storage, other, layout)]
+    others = COMMITS - {comparable_action(failed.action)}
+    alike = instants_at(storage, failed.requested, layout)
+    completed = [instant for instant in alike if instant.state is State.COMPLETED and instant.action in others]
     paths = [instant_path(instant, layout) for instant in completed]
     commits = [commit_content(storage.read(path), path, i) for path, i in zip(paths, completed, strict=True)]
     return frozenset(group_of(*split(path)) for commit in commits for path in commit.paths)

@@ -138,6 +138,12 @@ def completed_instants(storage: Storage, instant: Instant, layout: TimelineLayou
     return sorted(other for other in parsed if other is not None and _completes(other, instant))
 
 
+def instants_at(storage: Storage, time: str, layout: TimelineLayout) -> list[Instant]:
+    """The instants of a time that the timeline has, whatever their action, each state by itself."""
+    names = [name for name in storage.list_some(layout.folder, frozenset(), _ANY)[1] if name.startswith(time)]
+    return [instant for instant in map(layout.parse, names) if instant is not None and instant.requested == time]
+
+
 def is_pending(storage: Storage, instant: Instant, layout: TimelineLayout) -> bool:
     """Whether an inflight instant is neither completed nor rolled back (nor archived)."""
     begun = dataclasses.replace(instant, state=State.INFLIGHT)
@@ -193,16 +199,15 @@ def _require(storage: Storage, instant: Instant, layout: TimelineLayout) -> Inst
 def _require_own_time(storage: Storage, requested: Instant, layout: TimelineLayout) -> Instant:
     """As `_require`, before anything is written: markers and files are named after the time, whatever the action. Where
     two actions took one time at once, the later at least sees the other, and withdraws its request."""
-    names = storage.list_some(layout.folder, frozenset(), _ANY)[1]
-    alike = [layout.parse(name) for name in names if name.startswith(requested.requested)]
+    alike = instants_at(storage, requested.requested, layout)
     return requested if alike == [requested] else _first_of(storage, requested, alike, layout)
 
 
-def _first_of(storage: Storage, own: Instant, alike: Sequence[Instant | None], layout: TimelineLayout) -> Instant:
+def _first_of(storage: Storage, own: Instant, alike: Sequence[Instant], layout: TimelineLayout) -> Instant:
     if own not in alike:  # or the storage lists late
         _require(storage, own, layout)
-    for other in filter(None, alike):
-        if other.requested == own.requested and comparable_action(other.action) is not comparable_action(own.action):
+    for other in alike:
+        if comparable_action(other.action) is not comparable_action(own.action):
             storage.discard(layout.path(own))
             raise WriteConflict(
                 f"another process took instant {own.requested} at the same moment, for a {other.action}: this "
