@@ -104,8 +104,9 @@ def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | N
 
 def rows_in_base(storage: Storage, path: str, keys: pa.Array, size: int | None = None) -> tuple[Indices, Indices]:
     """The rows of a base file that have one of the keys, by its key column: as `lookup_rows`."""
+    hashed = HashedKeys.of(keys) if len(keys) > MANY_KEYS else None
     with storage.open_input(path, size) as source:
-        return _rows(open_parquet(source, path), path, keys)
+        return _rows(open_parquet(source, path), path, keys, hashed)
 
 
 def _places(parquet: pq.ParquetFile, path: str, keys: pa.Array, indices: Indices, hashed: HashedKeys | None) -> Indices:
@@ -115,15 +116,12 @@ def _places(parquet: pq.ParquetFile, path: str, keys: pa.Array, indices: Indices
     """
     if hashed is None or len(indices) <= MANY_KEYS:
         likely_keys = keys if len(indices) == len(keys) else keys.take(pa.array(indices))
-        return lookup_positions(_rows(parquet, path, likely_keys), likely_keys)
+        return lookup_positions(_rows(parquet, path, likely_keys, None), likely_keys)
     return lookup_positions(_rows(parquet, path, keys, hashed), keys)[indices]
 
 
-def _rows(
-    parquet: pq.ParquetFile, path: str, keys: pa.Array, hashed: HashedKeys | None = None
-) -> tuple[Indices, Indices]:
+def _rows(parquet: pq.ParquetFile, path: str, keys: pa.Array, hashed: HashedKeys | None) -> tuple[Indices, Indices]:
     matches, rows, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
-    hashed = HashedKeys.of(keys) if hashed is None and len(keys) > MANY_KEYS else hashed
     for group in range(parquet.num_row_groups if len(keys) else 0):  # one row group's keys in memory at a time
         stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
         here = lookup_rows(stored, keys) if hashed is None else _rows_near(hashed, stored, keys)
@@ -155,8 +153,7 @@ def _look_up_if_likely(
         tested = few and (storage.remote or _keys_outweigh_filter(parquet.metadata))
         indices = _unless_ruled_out(parquet.metadata, file.path, keys, in_range) if tested else in_range
         places = _places(parquet, file.path, keys, indices, hashed)
-    hits = places != ABSENT
-    hit_count = int(np.count_nonzero(hits))
+    hits = np.flatnonzero(places != ABSENT)
     cost = IndexStats(
         files=1,
         files_read=int(len(indices) > 0),
@@ -166,8 +163,8 @@ def _look_up_if_likely(
         pruned_by_range=len(keys) - len(in_range),
         pruned_by_filter=len(in_range) - len(indices),
         checked=len(indices),
-        false_positives=len(indices) - hit_count,
-        hits=hit_count,
+        false_positives=len(indices) - len(hits),
+        hits=len(hits),
     )
     return indices[hits], places[hits], cost
 
