@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from hoodie.config.options import read_options
 from hoodie.config.sync import ManifestFormat, ManifestOptions
@@ -41,13 +41,7 @@ class ManifestState:
         return cls(tuple(sorted(formats)), base, completed, tuple(instant.requested for instant in timeline.pending()))
 
     def encode(self) -> bytes:
-        content = {
-            "formats": list(self.formats),
-            "base": self.base,
-            "completed": list(self.completed),
-            "pending": list(self.pending),
-        }
-        return json.dumps(content).encode()
+        return json.dumps(asdict(self)).encode()
 
 
 def decode_state(data: bytes) -> ManifestState | None:
