@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from support.metastore import await_port, free_port, hive_site
+from support.metastore import await_port, hive_site
+from support.servers import free_port
 from tools.engines import hive_class_path, hive_launcher, java_home
 
 #: Without these a job counts the rows of all file versions: see docs/engines/hive.md.

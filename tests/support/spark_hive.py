@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.metastore import await_port, free_port
+from support.metastore import await_port
+from support.servers import free_port
 from support.zookeeper import JARS, java
 
 READY = "ready"
