@@ -423,13 +423,14 @@ def test_hudis_empty_lock_file_is_respected():
     assert lock.acquire(0)
 
 
+class Stuck:
+    def check(self) -> None: ...
+
+    def release(self) -> None:
+        raise OSError("no network")
+
+
 def test_a_fault_within_outlives_one_of_the_release():
-    class Stuck:
-        def check(self) -> None: ...
-
-        def release(self) -> None:
-            raise OSError("no network")
-
     lock = Lock("lock", lambda seconds: Stuck(), LockOptions())
     with pytest.raises(ZeroDivisionError) as caught, lock:
         _ = 1 / 0
@@ -437,12 +438,6 @@ def test_a_fault_within_outlives_one_of_the_release():
 
 
 def test_a_release_that_fails_is_told_and_undoes_nothing():
-    class Stuck:
-        def check(self) -> None: ...
-
-        def release(self) -> None:
-            raise OSError("no network")
-
     lock = Lock("lock", lambda seconds: Stuck(), LockOptions())
     with pytest.warns(LockNotReleased, match="releasing the lock failed: no network"), lock:
         pass

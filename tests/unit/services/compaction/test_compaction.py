@@ -42,7 +42,6 @@ from hoodie.services.compaction.run import compact, run_on_driver, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction, unschedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
-from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
@@ -54,15 +53,9 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
 from support.compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
 from support.instants import next_time
+from support.meanwhile import Meanwhile, calls_of
 from support.nightly import WAYS_TO_DIE, each_call
 from support.oracles import assert_same_rows, read_hudi_rs
-
-
-@pytest.fixture
-def storage() -> MemoryStorage:
-    made = MemoryStorage()
-    fill(made)
-    return made
 
 
 def content(storage: Storage) -> pa.Table:
@@ -724,18 +717,10 @@ def test_committed_rows_that_the_plan_does_not_know_of_are_not_lost(storage: Mem
     assert dead.read(f".hoodie/{instant}.compaction.requested") == planned
 
 
-class WrittenWhilePlanning(WrappedStorage):
-    """Another process writes between the listing that a plan is made of and the plan."""
-
-    def create_new(self, path: str, data: bytes) -> None:
-        if path.endswith(".compaction.requested"):
-            opened(self.inner).upsert(batch(LATER))
-        super().create_new(path, data)
-
-
 def test_rows_that_were_written_while_the_plan_was_made_are_compacted(storage: MemoryStorage) -> None:
-    """By two writers without a lock."""
-    schedule(WrittenWhilePlanning(storage))
+    """By two writers without a lock: between the listing that the plan is made of and the plan."""
+    at_plan = calls_of("create_new", ".compaction.requested")
+    schedule(Meanwhile(storage, at_plan, lambda: opened(storage).upsert(batch(LATER))))
     assert notes(storage) == AFTER_LATER
     opened(storage).upsert(batch({"a": ("oslo", 4, "last")}))
     assert compact(storage, Settings.of({})) is not None

@@ -34,7 +34,6 @@ from support.compacting import (
     OPTIONS,
     batch,
     claims_end,
-    fill,
     keys,
     notes,
     notes_of,
@@ -42,13 +41,6 @@ from support.compacting import (
     schedule,
 )
 from support.nightly import WAYS_TO_DIE, by_day, nightly
-
-
-@pytest.fixture
-def storage() -> MemoryStorage:
-    made = MemoryStorage()
-    fill(made)
-    return made
 
 
 #: A plan is there; a run of it has begun; it has written its files; it has died.

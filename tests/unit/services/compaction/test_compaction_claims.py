@@ -34,13 +34,6 @@ SHORT = {"hoodie.write.lock.storage.validity.timeout.secs": "1"}
 IN_PROCESS = {"hoodie.write.lock.provider": "InProcessLockProvider"}
 
 
-@pytest.fixture
-def storage() -> MemoryStorage:
-    made = MemoryStorage()
-    fill(made)
-    return made
-
-
 @pytest.mark.parametrize("options", [{}, IN_PROCESS], ids=["no lock", "a lock"])
 def test_of_two_schedulers_at_once_one_plans_a_slice(storage: MemoryStorage, options: dict[str, str]) -> None:
     slow = DelayingStorage(storage, lambda method, path: 0.02 if method == "list_tree" else 0.0)

@@ -22,15 +22,8 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
-from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
+from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, notes, opened, schedule
 from support.instants import next_time
-
-
-@pytest.fixture
-def storage() -> MemoryStorage:
-    made = MemoryStorage()
-    fill(made)
-    return made
 
 
 def logs(storage: MemoryStorage, partition: str) -> list[str]:
