@@ -19,6 +19,7 @@ from hoodie.storage import storage_for
 from hoodie.sync.manifest import CSV_URIS, write_manifests
 from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 Answer = tuple[int, int, float]
@@ -92,10 +93,7 @@ def table(place: tuple[str, dict[str, Any]], request: pytest.FixtureRequest) -> 
     made = ArrowTable.create(
         storage,
         {
-            "hoodie.table.name": "trips",
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "city",
-            "hoodie.datasource.write.precombine.field": "ts",
+            **TRIPS,
             "hoodie.datasource.write.table.type": request.param,
         },
     )

@@ -37,6 +37,7 @@ from support.nightly import nightly, scaled
 from support.real_tables import NAMES, files_of, right_rows
 from support.timestamp_tables import LABELS, NUMBER, Witnesses, declared, in_micros, label_of, make_table
 from support.timestamp_tables import OPTIONS as TIMES_OPTIONS
+from support.trips import table_options
 
 #: Each example reads a table and examines it twice.
 FEW = settings(max_examples=scaled(6, 50))
@@ -210,9 +211,7 @@ def test_a_backup_of_the_settings_makes_up_for_damage_to_them(data):
 
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("t", "id", ordering="ts"),
     "hoodie.index.type": "BLOOM",
     "hoodie.spark.driver.threads": "1",
 }

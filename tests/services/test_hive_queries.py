@@ -19,6 +19,7 @@ from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.hive12 import hive_12
 from support.spark_hive import SparkOnHive, running_spark_on_hive
+from support.trips import table_options
 
 pytestmark = pytest.mark.nightly
 
@@ -60,12 +61,7 @@ class Lake:
         self.uri = uri
         for name, settings in KINDS.items():
             storage = LocalStorage(str(folder / name))
-            base = {
-                "hoodie.table.name": name,
-                "hoodie.datasource.write.recordkey.field": "id",
-                "hoodie.datasource.write.partitionpath.field": "city",
-                "hoodie.datasource.write.precombine.field": "ts",
-            }
+            base = table_options(name, "id", partition="city", ordering="ts")
             ArrowTable.create(storage, {**base, **settings})
             table = self.tables[name] = ArrowTable(storage, WRITES)
             table.upsert(pa.concat_tables([rows("a", "b", "c", city="oslo", ts=3), rows("d", "e", city="rome", ts=6)]))

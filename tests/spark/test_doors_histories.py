@@ -13,13 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.api.table import HoodieTable
+from support.trips import table_options
 
 COLUMNS = "id string, qty long, ts long"
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
+OPTIONS = table_options("t", "id", ordering="ts")
 
 Rows = dict[str, int]
 

@@ -10,15 +10,13 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound
+from support.trips import table_options
 
 #: As Hudi's quick start has them.
 OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "uuid",
-    "hoodie.datasource.write.partitionpath.field": "partitionpath",
+    **table_options("trips", "uuid", partition="partitionpath", ordering="ts"),
     "hoodie.datasource.write.table.name": "trips",
     "hoodie.datasource.write.operation": "upsert",
-    "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.upsert.shuffle.parallelism": 2,
     "hoodie.insert.shuffle.parallelism": 2,
 }

@@ -14,6 +14,7 @@ from hoodie.storage import LocalStorage
 from hoodie.testing.storage import RefusingStorage
 from support.nightly import nightly
 from support.routes import ROUTES
+from support.trips import table_options
 
 
 def rows(spark: SparkSession, low: int, high: int, version: int, partition: str = "cast(id % 2 as string)"):
@@ -116,12 +117,7 @@ def test_a_global_index_does_not_lead_driver_threads_past_their_limit(request, s
     assert (within.route, within.deleted) == ("driver", 1)
 
 
-NEW = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
+NEW = table_options("t", "id", partition="p", ordering="ts")
 
 
 @ROUTES

@@ -14,15 +14,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
+from support.trips import table_options
 
 pytestmark = pytest.mark.nightly
 
 SCHEMA = "id string, city string, at long"
-KEYS = {
-    "hoodie.table.name": "copy",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "at",
-}
+KEYS = table_options("copy", "id", ordering="at")
 
 
 @pytest.fixture

@@ -15,15 +15,14 @@ import pyarrow.parquet as pq
 
 from hoodie.storage.protocol import Storage
 from hoodie.testing.tables import ArrowTable
+from support.trips import table_options
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "timestamps"
 
 #: 2019-12-31 23:59:59.999 in milliseconds.
 NUMBER = 1577836799999
 OPTIONS = {
-    "hoodie.table.name": "times",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "part",
+    **table_options("times", "id", partition="part"),
     "hoodie.table.precombine.field": "seq",
     "hoodie.parquet.small.file.limit": "0",
 }

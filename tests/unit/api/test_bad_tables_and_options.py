@@ -21,6 +21,7 @@ from hoodie.errors import (
     TableNotFound,
     UnsupportedTable,
 )
+from support.trips import table_options
 from support.untouched import files, untouched
 
 
@@ -109,10 +110,7 @@ def test_options_that_contradict_the_table_are_refused(table, key, value, there)
 
 def test_options_that_repeat_what_the_table_is_are_fine(table):
     repeated = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "ts",
+        **table_options("t", "id", partition="city", ordering="ts"),
         "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
         "hoodie.datasource.write.keygenerator.type": "SIMPLE",
         "hoodie.datasource.write.table.type": "COPY_ON_WRITE",

@@ -10,12 +10,10 @@ import pytest
 from hoodie.storage.local import LocalStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS, read_commit
+from support.trips import table_options
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("t", "id", partition="p", ordering="ts"),
     "hoodie.table.services.enabled": "false",
     "hoodie.table.cdc.enabled": "true",
 }

@@ -28,6 +28,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.result import WriteResult
 from support.scans import plan_scan
+from support.trips import table_options
 
 MANY = 1_200
 EVIL = "<script>alert(1)</script>&amp;"
@@ -69,12 +70,7 @@ def rollback_plan() -> RollbackPlan:
 
 
 def table() -> ArrowTable:
-    options = {
-        "hoodie.table.name": EVIL,
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "id",
-    }
+    options = table_options(EVIL, "id", partition="city", ordering="id")
     return ArrowTable.create(MemoryStorage(), options)
 
 

@@ -34,13 +34,9 @@ from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_compaction_plan
 from hoodie.timeline.timeline import LAYOUT_1
+from support.trips import table_options
 
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
+OPTIONS = table_options("t", "id", partition="p", ordering="ts")
 MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 OUTSIDE = ("../victim", "a/../../victim", "/victim", "s3://bucket/victim", "file:///victim", "a//b", "a/./b", "..")
 

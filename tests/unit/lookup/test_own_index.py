@@ -27,12 +27,10 @@ from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support import own_indexes
 from support.own_indexes import Diary
+from support.trips import table_options
 
 OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id,line",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("trips", "id,line", partition="city", ordering="ts"),
     "hoodie.spark.driver.threads": "1",
 }
 ROWS = pa.table({"id": ["a", "b"], "line": [1, 2], "city": ["oslo", "bern"], "ts": [1, 1]})

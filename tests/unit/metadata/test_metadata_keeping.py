@@ -48,12 +48,10 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.metadata_tables import METADATA, table_files
 from support.nightly import WAYS_TO_DIE, by_day, scaled
+from support.trips import TRIPS
 
 TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.table.services.enabled": "false",
     "hoodie.metadata.enable": "true",
 }

@@ -36,12 +36,10 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.nightly import by_day, covering
+from support.trips import TRIPS
 
 TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.table.services.enabled": "false",
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "3",

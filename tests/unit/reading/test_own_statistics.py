@@ -23,6 +23,7 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.nightly import by_day
 from support.scans import plan_scan
+from support.trips import table_options
 
 OFF = ReadSettings(metadata=MetadataOptions(enable=False))
 LONG = "x" * 5000  # longer than writers of Parquet keep in statistics
@@ -73,10 +74,7 @@ def written(kind: str, column: pa.DataType, files: Sequence[Sequence[Any]]) -> A
     table = ArrowTable.create(
         MemoryStorage(),
         {
-            "hoodie.table.name": "edges",
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "p",
-            "hoodie.datasource.write.precombine.field": "ts",
+            **table_options("edges", "id", partition="p", ordering="ts"),
             "hoodie.datasource.write.table.type": kind,
             "hoodie.metadata.index.column.stats.enable": "true",
             "hoodie.metadata.index.column.stats.column.list": "v",

@@ -18,11 +18,10 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.trips import table_options
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("t", "id", ordering="ts"),
     "hoodie.table.services.enabled": "false",
     "hoodie.cleaner.commits.retained": "2",
     "hoodie.keep.min.commits": "3",

@@ -18,13 +18,12 @@ from hoodie.reading.snapshot import read_table
 from hoodie.table.create import create
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.trips import table_options
 
 MERGER = "own_table_mergers:Sum"
 OPTION = "hoodie.datasource.write.record.merger.impls"
 OPTIONS = {
-    "hoodie.table.name": "accounts",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("accounts", "id", ordering="ts"),
     "hoodie.parquet.small.file.limit": "0",
 }
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
