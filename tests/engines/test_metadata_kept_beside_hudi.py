@@ -11,7 +11,6 @@ import pytest
 
 import hoodie
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
-from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import Action
 from hoodie.reading.row_keys import read_keys
@@ -19,6 +18,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.engine_cases import CASES, COLUMNS, Row, Step, comparable
 from support.hudi_engine import HudiEngine
+from support.metadata_tables import metadata_of
 
 _SERVICES = {
     "hoodie.metadata.compact.max.delta.commits": "3",
@@ -94,8 +94,7 @@ def test_hudi_goes_on_with_lists_that_were_kept(hudi: HudiEngine, kind: str, tmp
         rows = comparable(ours.snapshot(meta=True).to_arrow())
         assert rows == comparable(hudi.read(path, **_LISTS))
         state = load_state(LocalStorage(path))
-        table = open_metadata(state.storage, state.config, state.timeline)
-        assert table is not None
+        table = metadata_of(state)
         assert table.timeline.completed({Action.COMMIT})
         for _ in range(2):
             ts += 1

@@ -16,7 +16,6 @@ from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
 from hoodie.metadata.merging import united
 from hoodie.metadata.read import read_records
 from hoodie.metadata.records import file_ids
-from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import State
 from hoodie.reading.row_keys import read_keys
@@ -26,6 +25,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
+from support.metadata_tables import metadata_of
 from support.scans import plan_scan
 
 Told = dict[str, list[Any]]
@@ -86,9 +86,7 @@ def told(storage: Storage) -> Told:
     """All that a metadata table says, by partition, but for what a build cannot know: when a key was inserted, and
     statistics of logs, which only the commits that wrote them have made; and for folders without files, which a
     rollback leaves on the storage and not in the lists."""
-    state = load_state(storage)
-    table = open_metadata(storage, state.config, state.timeline)
-    assert table is not None
+    table = metadata_of(load_state(storage))
     assert not table.problem()
     parts: Told = {}
     for partition in sorted(table.ready):

@@ -31,7 +31,7 @@ from hoodie.metadata.partitions.bloom_filters import BLOOM_FILTERS
 from hoodie.metadata.partitions.column_stats import COLUMN_STATS
 from hoodie.metadata.partitions.kind import Building, Change
 from hoodie.metadata.read import partition_slices, read_records
-from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS
@@ -44,7 +44,7 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
-from support.metadata_tables import METADATA
+from support.metadata_tables import METADATA, metadata_of
 from support.nightly import WAYS_TO_DIE, by_day, scaled
 from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, assert_kept, rows
 
@@ -54,10 +54,7 @@ ENABLE = "hoodie.metadata.index.column.stats.enable"
 
 
 def opened(made: ArrowTable) -> MetadataTable:
-    state = made.state()
-    table = open_metadata(made.storage, state.config, state.timeline)
-    assert table is not None
-    return table
+    return metadata_of(made.state())
 
 
 def columns(made: ArrowTable, file: str = "") -> set[str]:

@@ -46,7 +46,7 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
-from support.metadata_tables import METADATA, table_files
+from support.metadata_tables import METADATA, metadata_of, table_files
 from support.nightly import WAYS_TO_DIE, by_day, scaled
 from support.trips import TRIPS
 
@@ -99,9 +99,7 @@ def assert_kept(made: ArrowTable, *more: str) -> None:
 
 def assert_complete(made: ArrowTable) -> None:
     """Each base file of a completed instant has statistics and a filter, and no other has."""
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     listed = data_files(listed_folders(metadata).marked)
     bases = {file.name: file for file in listed if isinstance(file, BaseFile)}
     statistics = read_records(metadata, MetadataPartition.COLUMN_STATS)
@@ -115,9 +113,7 @@ def assert_complete(made: ArrowTable) -> None:
 
 
 def times(made: ArrowTable, action: Action = Action.DELTA_COMMIT) -> list[str]:
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     return [i.requested for i in metadata.timeline.instants if i.action is action and i.state is State.COMPLETED]
 
 
@@ -262,9 +258,7 @@ def test_a_partition_that_cleaning_removes_leaves_the_list_and_may_come_back() -
 
 
 def lists(made: ArrowTable) -> set[str]:
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     return set(listed_folders(metadata).marked)
 
 
@@ -592,9 +586,7 @@ def test_what_a_slower_writer_put_behind_the_block_of_one_that_died_is_listed(ki
         file.unlink()
     slower.upsert(rows(("c", "bern")), earlier)
     assert_kept(made)
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     assert metadata.newest > died  # Hudi 0.15 ends its scan at the first block that is later
     assert sorted(made.snapshot()["id"].to_pylist()) == ["a", "c"]
 
@@ -605,9 +597,7 @@ def test_records_that_another_writer_deleted_by_their_keys_are_gone(partition: M
     made = table(**INDEXES)
 
     def keys() -> list[str]:
-        state = made.state()
-        metadata = open_metadata(made.storage, state.config, state.timeline)
-        assert metadata is not None
+        metadata = metadata_of(made.state())
         return read_records(metadata, partition).column("row").to_pylist()
 
     before, newest = keys(), times(made)[-1]

@@ -31,7 +31,6 @@ from hoodie.metadata.partitions.kind import Building
 from hoodie.metadata.partitions.kinds import partition_kind
 from hoodie.metadata.read import read_records
 from hoodie.metadata.record_schema import record_schema_text, stored_schema_of
-from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
@@ -46,7 +45,7 @@ from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.hudi_1_tables import unpack
-from support.metadata_tables import FOLDER, METADATA
+from support.metadata_tables import FOLDER, METADATA, metadata_of
 from support.nightly import by_day, scaled
 from unit.metadata.test_metadata_keeping import ACTIONS, INDEXES, TABLE, after_each_death, rows
 
@@ -89,9 +88,7 @@ def assert_kept(made: ArrowTable, kind: str) -> None:
 
 
 def records(made: ArrowTable, partition: MetadataPartition) -> list[dict[str, Any]]:
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     return list(read_records(metadata, partition).to_pylist())
 
 
@@ -393,8 +390,7 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> TableState:
 
 def first_records(state: TableState, partition: MetadataPartition) -> dict[str, dict[str, Any]]:
     """What the partition of a table would be built with, by key."""
-    metadata = open_metadata(state.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(state)
     files = of_listing((), data_files(listed_folders(metadata).marked))
     building = Building(state.storage, state.config, state.timeline, "", files, MetadataOptions())
     first = partition_kind(partition).first(building)
@@ -403,8 +399,7 @@ def first_records(state: TableState, partition: MetadataPartition) -> dict[str, 
 
 
 def hudis_records(state: TableState, partition: MetadataPartition) -> dict[str, dict[str, Any]]:
-    metadata = open_metadata(state.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(state)
     return {record["row"]: record for record in read_records(metadata, partition).to_pylist()}
 
 

@@ -19,7 +19,6 @@ from hoodie.lookup.context import lookup_for_read
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.record_index import groups_for
 from hoodie.metadata.read import partition_slices
-from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import FileSlice
 from hoodie.reading.row_keys import read_keys
@@ -35,6 +34,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.metadata_tables import metadata_of
 from support.nightly import by_day, covering
 from support.trips import TRIPS
 
@@ -219,9 +219,7 @@ def test_entries_follow_rows_that_change_partition(kind: str) -> None:
 
 
 def index_slices(made: ArrowTable) -> Sequence[FileSlice]:
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     return partition_slices(metadata, PARTITION)
 
 

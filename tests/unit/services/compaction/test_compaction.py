@@ -51,7 +51,7 @@ from hoodie.timeline.timeline import LAYOUT_1, new_time, utc_now
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
-from support.compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
+from support.compacting import FIRST, LATER, NOW, OPTIONS, batch, begun, fill, opened, schedule
 from support.instants import next_time
 from support.meanwhile import Meanwhile, calls_of
 from support.nightly import WAYS_TO_DIE, each_call
@@ -343,8 +343,7 @@ def test_what_a_task_needs_pickles(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     fill(storage)
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     stats = [
         run_operation(*pickle.loads(pickle.dumps((job.compaction, task))), attempt=number)
         for number, task in enumerate(job.tasks)
@@ -441,8 +440,7 @@ def one_by_one(job: CompactionJob) -> list[WriteStat | None]:
 
 def test_taking_back_a_run_that_died_may_die_too(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     for writes in each_call():
         copy = storage.copy()
@@ -515,8 +513,7 @@ def test_one_failing_call_of_the_storage_leaves_the_plan(storage: MemoryStorage)
 
 def test_files_of_lost_attempts_are_removed_before_they_would_be_seen(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     for task in job.tasks:
         run_operation(job.compaction, task, attempt=7)
     unmarked = bases_of(storage, instant).pop()
@@ -528,8 +525,7 @@ def test_files_of_lost_attempts_are_removed_before_they_would_be_seen(storage: M
 
 def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     storage.delete_tree(f".hoodie/.temp/{instant}")
     assert begin_compaction(storage, Settings.of({}), instant) is not None
@@ -541,11 +537,9 @@ def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorag
 
 def test_a_run_that_another_took_for_dead_publishes_nothing(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    slow = begin_compaction(storage, Settings.of({}), instant)
-    assert slow is not None
+    slow = begun(storage, instant)
     written = run_on_driver(slow)
-    quick = begin_compaction(storage, Settings.of({}), instant)
-    assert quick is not None
+    quick = begun(storage, instant)
     with pytest.raises(WriteConflict, match="started another"):
         publish_compaction(slow, written)
     publish_compaction(quick, run_on_driver(quick))
@@ -581,8 +575,7 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
 
     def overtaken(job: CompactionJob) -> list[WriteStat | None]:
         run_operation(job.compaction, job.tasks[0])
-        other = begin_compaction(storage, Settings.of({}), instant)
-        assert other is not None
+        other = begun(storage, instant)
         stats = run_on_driver(other)
         run_operation(job.compaction, job.tasks[1])
         publish_compaction(other, stats)
@@ -597,8 +590,7 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
 
 def test_publishing_twice_is_refused_and_what_is_published_stays(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     stats = run_on_driver(job)
     publish_compaction(job, stats)
     kept = storage.snapshot()
@@ -609,8 +601,7 @@ def test_publishing_twice_is_refused_and_what_is_published_stays(storage: Memory
 
 def test_statistics_that_do_not_fit_the_plan_are_not_published(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     oslo, rome = run_on_driver(job)
     assert oslo is not None
     assert rome is not None
@@ -641,8 +632,7 @@ def test_a_marker_of_something_else_is_not_taken_for_a_base_file(storage: Memory
 def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     opened(storage).upsert(batch(LATER))
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     rollback = roll_back(storage, job.instant, next_time(storage), layout=LAYOUT_1)
     assert pending_states(storage, instant) == ["compaction.requested"]
@@ -741,8 +731,7 @@ def test_a_plan_can_be_withdrawn(storage: MemoryStorage) -> None:
 def test_a_run_that_died_is_withdrawn_with_its_files(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     stats = run_on_driver(job)
     unschedule_compaction(storage, Settings.of({}), instant)
     assert storage.snapshot() == before
@@ -753,8 +742,7 @@ def test_a_run_that_died_is_withdrawn_with_its_files(storage: MemoryStorage) -> 
 def test_a_run_that_ends_after_its_plan_was_withdrawn_leaves_no_files(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     unschedule_compaction(storage, Settings.of({}), instant)
     with pytest.raises(InstantNotFound):
         publish_compaction(job, run_on_driver(job))

@@ -53,8 +53,7 @@ def begun(storage: MemoryStorage, instant: str) -> CompactionJob | None:
 
 
 def written(storage: MemoryStorage, instant: str) -> CompactionJob | None:
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     return job
 
@@ -244,8 +243,7 @@ def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
 
 def test_a_write_that_began_while_a_compaction_was_pending_ends_after_it(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     stats = run_on_driver(job)
     published: list[str] = []
 
@@ -282,8 +280,7 @@ def test_a_reader_that_began_before_sees_what_it_began_with(storage: MemoryStora
     readers.append((reader_of_now(storage), AFTER_SECOND))
     opened(storage).upsert(batch(LATER))
     readers.append((reader_of_now(storage), AFTER_LATER))
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     readers.append((reader_of_now(storage), AFTER_LATER))
     stats = run_on_driver(job)
     readers.append((reader_of_now(storage), AFTER_LATER))

@@ -26,7 +26,7 @@ from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
-from support.compacting import NOW, OPTIONS, SECOND, batch, fill, notes, opened, schedule
+from support.compacting import NOW, OPTIONS, SECOND, batch, begun, fill, notes, opened, schedule
 from support.instants import next_time
 
 #: A claim whose holder died is free after two seconds: a second, and one more for the clocks of object stores.
@@ -159,8 +159,7 @@ def test_a_compactor_that_lost_its_claim_leaves_the_run_that_took_over(storage: 
 
     def hangs(job: CompactionJob) -> list[WriteStat | None]:
         storage.delete_tree(".hoodie/.locks")
-        other = begin_compaction(storage, Settings.of({}), instant)
-        assert other is not None
+        other = begun(storage, instant)
         others.append((other, run_on_driver(other)))
         raise ValueError("found out late")
 
