@@ -1,7 +1,5 @@
 """Real tables to test on, and how hard Hypothesis tries."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os

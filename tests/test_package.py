@@ -1,7 +1,5 @@
 """What is published: the files of the wheel, and a README whose links hold on a package index."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The page of `hoodie serve` in a real browser: it lists tables, sorts and filters them, follows changes, and fits."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 HOODIE_TEST_BROWSER names a Chromium, or headless shell; else one is looked for on PATH. `make browser` brings one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

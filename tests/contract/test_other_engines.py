@@ -3,8 +3,6 @@
 Rows of whatever table come as Arrow from `snapshot`; files of a Copy-on-Write table by a manifest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The library and the real Hudi 1.x write one table of version 8 or 9 in turns."""
 
-from __future__ import annotations
-
 import datetime as dt
 import warnings
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The real Hudi 1.x reads and writes by file lists that the library has kept, compacted, cleaned and archived."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path

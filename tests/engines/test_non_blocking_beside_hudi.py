@@ -1,7 +1,5 @@
 """The library and the real Hudi 1.x add to the logs of one file group at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

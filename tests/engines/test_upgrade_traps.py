@@ -1,7 +1,5 @@
 """What the first write of Hudi 1.x does to a table with a pending compaction, and how that is avoided and mended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

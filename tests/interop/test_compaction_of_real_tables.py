@@ -1,7 +1,5 @@
 """Compaction of tables that Hudi wrote: its plans run, its compactions done again, its logs compacted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of Hudi's bucket index with the engine CONSISTENT_HASHING: keys go where the hashing metadata says."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Locks in a real ZooKeeper, beside the lock of Curator that Hudi's writers take."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

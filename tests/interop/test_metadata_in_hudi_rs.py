@@ -1,7 +1,5 @@
 """A table whose metadata table is kept here has the same rows in hudi-rs, with its metadata table on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

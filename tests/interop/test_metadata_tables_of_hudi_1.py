@@ -1,7 +1,5 @@
 """The metadata tables of Hudi 1.x, kept by writes of this library."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Logs that tell the positions of their rows: what is written, who reads it, and that by position rows are the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

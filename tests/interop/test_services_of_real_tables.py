@@ -1,7 +1,5 @@
 """Cleaning and archiving decide as Hudi did: the real tables' plans and archive files, step by step."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

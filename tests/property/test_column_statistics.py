@@ -1,8 +1,6 @@
 """A file that column statistics rule out never holds a row that the filter keeps: random columns, filters and files,
 their statistics in the forms that Hudi writes."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import math

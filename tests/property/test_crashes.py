@@ -1,8 +1,6 @@
 """Crashes in short form: each operation dies at some of its calls, in one of three ways in turn. `make torture
 ARGS=crash` does all of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage

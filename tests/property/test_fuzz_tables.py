@@ -4,8 +4,6 @@ What the format has no check for may read as other rows: a bit of a value turned
 Where a damage cannot change what readers see, the rows must be the right ones.
 """
 
-from __future__ import annotations
-
 import io
 import signal
 import warnings

@@ -4,8 +4,6 @@ failure is an error of ours, and the process is as it was: its output, warning f
 Without a lock several writers of one table are a mistake (docs/concurrency.md): rows of refused writes may be there.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys

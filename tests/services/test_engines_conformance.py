@@ -4,8 +4,6 @@ The reader of support.engine_reader is written from docs/format/engines.md; its 
 of the library.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from itertools import count

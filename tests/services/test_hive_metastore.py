@@ -3,8 +3,6 @@
 The entries are read with calls of the metastore's own interface. Source: docs/format/engines.md 1 to 5.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

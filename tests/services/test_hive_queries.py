@@ -4,8 +4,6 @@ Both have no jar of Hudi. They read the view that a sync registers for such engi
 own entries through this library.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compaction through the table: planned, run on executors, with a writer at work between."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

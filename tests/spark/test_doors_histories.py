@@ -1,7 +1,5 @@
 """Random histories through all the doors, calls, builder, SQL, data source and views: the table is a dict of rows."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path

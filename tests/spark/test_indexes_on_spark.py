@@ -1,7 +1,5 @@
 """Every index over executors: rows go where driver threads have them go, and readers agree on the table."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Spark reads a table with a metadata table of Hudi's: its rows, filters that leave files out, and what it says. Its
 writes keep the file lists."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """On Spark, too, nothing is written to file groups that a clustering of Hudi's is to replace: executors, SQL, jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Merge-on-Read tables that Hudi wrote, read through Spark: base files natively, slices with logs merged by tasks."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from collections.abc import Callable

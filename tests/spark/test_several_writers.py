@@ -1,7 +1,5 @@
 """Several writers through Spark: attempts anew, clients that hold an instant, batches that are sent again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """format("hudi") of Spark's readers and writers, views, and what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`spark.sql` after `hoodie.register`: it takes our statements, and leaves all others to Spark as they are."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 from collections.abc import Iterator

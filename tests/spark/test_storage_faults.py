@@ -1,7 +1,5 @@
 """A storage that refuses: writes and reads through Spark fail as errors of ours that say what to do, on both routes."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

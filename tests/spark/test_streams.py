@@ -2,8 +2,6 @@
 page on streaming runs in test_docs: a query's Python processes make these slow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

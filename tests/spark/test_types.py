@@ -1,7 +1,5 @@
 """Column types between Spark, Arrow and the files of a table."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal

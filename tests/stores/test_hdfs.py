@@ -1,7 +1,5 @@
 """What is HDFS' own: name services and settings of Hadoop, permissions, servers that restart or are gone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Azurite, the emulator of Azure's blobs, on loopback: from npm, which `make stores` brings."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

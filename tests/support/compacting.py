@@ -1,7 +1,5 @@
 """A small Merge-on-Read table that tests compact."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pyarrow as pa

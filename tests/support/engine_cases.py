@@ -1,7 +1,5 @@
 """Small tables that the library and the real Hudi write by the same options and rows, and how they are compared."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import json

@@ -3,8 +3,6 @@
 `cd tests && python -m support.hbase FOLDER` runs one until its standard input ends, and says its address.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from contextlib import ExitStack

@@ -4,8 +4,6 @@ the Java that HOODIE_TEST_HDFS names, `java:folder`.
 `cd tests && python -m support.hdfs FOLDER` runs one until its standard input ends, and says its address.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Hive 3.1.3 with the input formats of Hudi 0.15: a metastore of its own release, and its command line."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 `cd tests && python -m support.kafka FOLDER` runs one until its standard input ends, and says its address.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A storage amid whose calls something else happens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A metadata table that was kept, beside one that is built of the same table's files: an oracle that no write has
 touched."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

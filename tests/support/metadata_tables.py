@@ -1,7 +1,5 @@
 """Metadata tables by real Hudi: data tables with them, their HFiles, and the records that Hudi read of them."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -3,8 +3,6 @@
 `cd tests && python -m support.metastore FOLDER` runs one until its standard input ends, and says its address.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -3,8 +3,6 @@
 `cd tests && python -m support.query_servers trino FOLDER thrift://host:port` runs one until its standard input ends.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

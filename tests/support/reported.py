@@ -1,7 +1,5 @@
 """Tables with a history worth a report."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from hoodie.config.options import Options

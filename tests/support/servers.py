@@ -1,7 +1,5 @@
 """A server process that ends with the process that started it, however that one ends."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import time

@@ -5,8 +5,6 @@ catalog of all.
 a query of Python's (`spark` and `hoodie` are there), answered by one line of JSON.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables whose commits, file labels and footers say what they like about the unit of timestamps."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

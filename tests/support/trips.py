@@ -1,7 +1,5 @@
 """A table of trips as most tests write it: rows by id, a partition for each city, ordered by ts."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 

@@ -1,7 +1,5 @@
 """Tables with a history to undo, without Spark: what the tests of rollback, savepoint and restore share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path

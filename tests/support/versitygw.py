@@ -1,7 +1,5 @@
 """A server of S3 that is no emulator of tests: versitygw, which keeps objects as files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.servers import Server, answers, free_port

@@ -1,7 +1,5 @@
 """A real ZooKeeper server on loopback, and Curator's own lock in a JVM: both from the jars of pyspark."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """What cannot be opened, made or written is refused with an error that says why, and the table stays as it was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

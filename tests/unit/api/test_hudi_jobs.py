@@ -1,7 +1,5 @@
 """Jobs of Hudi's data source run as they are: the same options, the rows that they mean."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inserts and upserts that leave out the rows whose key a table has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables that are opened without a Spark session: what goes in, what comes out, and that PySpark is not needed."""
 
-from __future__ import annotations
-
 import datetime as dt
 import subprocess
 import sys

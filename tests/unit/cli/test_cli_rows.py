@@ -1,7 +1,5 @@
 """query, changes and export give the rows that the library's reads give."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import io

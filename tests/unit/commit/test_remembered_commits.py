@@ -1,7 +1,5 @@
 """What a process remembers of a commit that it has published is what the file says to others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Writers of Merge-on-Read tables that die: what readers see, what the next writer makes of it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names as jobs have them: options that nobody knows, classes by earlier packages, several names of one thing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What consoles and notebooks show of results: short whatever they hold, and escaped."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

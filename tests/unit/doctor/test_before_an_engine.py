@@ -1,7 +1,5 @@
 """What `examine` says of a healthy table before another engine is let in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The doctor: each fault planted in a healthy table is found, told with a place and an advice, mended if possible."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

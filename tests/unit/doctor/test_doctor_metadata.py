@@ -1,7 +1,5 @@
 """The doctor compares the file lists of a metadata table with the storage."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.doctor.examine import examine

@@ -1,7 +1,5 @@
 """`HoodieTable.examine`, `repair` and `lock`: the doctor and the locks for those who hold a table."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """Instants whose files are lost, and not those of writes that failed: no repair and no write deletes their rows."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Metadata that names files outside the table, or code to run: refused, whatever the bytes say."""
 
-from __future__ import annotations
-
 import ast
 import json
 import sys

@@ -1,7 +1,5 @@
 """The positions that a log block's header holds, beside those of real blocks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

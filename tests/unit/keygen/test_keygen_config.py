@@ -1,7 +1,5 @@
 """Key generators from properties; partition paths as text; Joda patterns taken apart."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Locks: what all providers keep, and what becomes of a lease whose holder is late, dead, or has another clock."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """An index of a user's own comes from the options of a write, its answers are checked; others are chosen by rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Partitions of the metadata table are built and removed where options ask for it, whenever the writer dies."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Mapping

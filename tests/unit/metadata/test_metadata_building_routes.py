@@ -1,7 +1,5 @@
 """Every route on which a metadata table is built gives a large one to the engine that carries tasks out."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace

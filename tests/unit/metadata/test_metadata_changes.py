@@ -1,7 +1,5 @@
 """What actions change in file lists: as real Hudi wrote it for the same commits, cleans and compactions."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

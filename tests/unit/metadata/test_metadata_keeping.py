@@ -1,7 +1,5 @@
 """Writes keep the file lists of a table's metadata table, as Hudi does: same instants, same files, same records."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Writes keep and build the whole metadata table of versions 8 and 9: statistics say the types of their values in 9."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Whether a metadata table tells the state of its table: told by both timelines, and by the blocks of its logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The metadata table's own compaction, cleaning and archiving."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

@@ -1,7 +1,5 @@
 """Writes keep the record index: after each action its entries are the keys of the rows, each where its row is."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

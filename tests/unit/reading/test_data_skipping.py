@@ -1,7 +1,5 @@
 """Files that column statistics of the metadata table rule out are not opened, and no row is lost by it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

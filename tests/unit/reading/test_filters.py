@@ -1,7 +1,5 @@
 """What filters keep: conditions as SQL has them, tuples as pyarrow has them, and none that a column's type breaks."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What changed since an instant: which rows are told, which files are opened for it, what is refused."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Published files, and metafiles of partitions, that are gone: reads and writes say so, and never go on in silence."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import warnings

@@ -1,8 +1,6 @@
 """Statistics that our writes made never leave out a file with a row that passes, whatever the values: each file holds
 one or two edge values, and each is asked for."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import math

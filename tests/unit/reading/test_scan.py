@@ -1,7 +1,5 @@
 """The plan of a read as a value: what is read, what is left out and why, in files and bytes."""
 
-from __future__ import annotations
-
 import itertools
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Reads as of an instant whose files were cleaned are refused: they would give fewer rows, and say nothing."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """The report of a table: what it says, against the table; and that it asks for nothing from outside."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

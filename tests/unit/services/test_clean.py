@@ -1,7 +1,5 @@
 """Cleaning of tables without Spark: what goes, what stays, where it looks, and whatever dies in between."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Expiry of partitions: which go, by call and after a commit, whatever dies or writes in between."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of version 6 get version 8 or 9: rows, history and earlier states stay, wherever the process dies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where the bits of each file are, for the expression by which Spark looks them up."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

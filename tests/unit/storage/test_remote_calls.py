@@ -1,7 +1,5 @@
 """What is done otherwise on a storage whose calls wait for a network, and what holds all the same."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 

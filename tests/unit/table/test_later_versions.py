@@ -1,7 +1,5 @@
 """Tables of versions 8 and 9: what a new one says of itself, what options mean, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Options of a write add what a table leaves open, and change nothing that it says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

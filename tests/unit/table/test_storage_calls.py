@@ -4,8 +4,6 @@ A call that is not listed here is one that an operation does not need. Where a f
 than once in one operation, the reason says what could have happened in between.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Bulk insert as one stream: how many files it makes, how large they are, how many are open at once."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Attempts of tasks that Spark has given up and that go on: whenever they finish a file, it does not stay."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Rows and deletes that come late, by payload class and table type: what wins, on every door that reads, and that a
 compaction changes no row."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

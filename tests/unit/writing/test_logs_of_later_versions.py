@@ -1,7 +1,5 @@
 """Logs of tables of versions 8 and 9: several ordering columns, and what statistics say where change data is logged."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """A table whose rows are merged by a Python class of the user's own: recorded at creation, loaded only when named."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Iterator, Mapping

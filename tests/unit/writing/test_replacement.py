@@ -1,7 +1,5 @@
 """An overwrite puts a new table in place of the old one: another key, other columns, another type; all or nothing."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several writers of a table: who gives way, who tries again, who is considered dead, which batches are known."""
 
-from __future__ import annotations
-
 import re
 import threading
 import warnings

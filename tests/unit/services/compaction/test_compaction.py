@@ -1,7 +1,5 @@
 """Compaction of tables without Spark: planned, run, published, taken back, withdrawn; and whatever dies in between."""
 
-from __future__ import annotations
-
 import datetime as dt
 import pickle
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Writers and readers beside compactions, in every state of these: what the algorithm is for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import permutations

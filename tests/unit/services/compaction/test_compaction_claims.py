@@ -1,7 +1,5 @@
 """Several schedulers, several compactors: a slice is in one plan, a plan is run by one at a time and once in all."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

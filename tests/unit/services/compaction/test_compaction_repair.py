@@ -1,7 +1,5 @@
 """Plans that do not fit their table any more: made to fit, or withdrawn."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
