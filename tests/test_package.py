@@ -35,7 +35,6 @@ def test_arrow_is_one_that_makes_whole_arrays_of_slices() -> None:
 @pytest.fixture(scope="module")
 def setup_script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("setup_script", ROOT / "setup.py")
-    assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

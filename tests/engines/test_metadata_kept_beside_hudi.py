@@ -68,7 +68,6 @@ def _ours(options: Mapping[str, str]) -> dict[str, str]:
 def _problems(path: Path) -> tuple[str, ...]:
     state = load_state(LocalStorage(path))
     told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     return told.problems
 
 

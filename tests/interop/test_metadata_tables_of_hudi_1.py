@@ -64,7 +64,6 @@ def problems(path: Path) -> tuple[str, ...]:
     table = opened(path)
     assert table.problem() == ""
     told = validate_metadata(state.storage, state.config, state.timeline)
-    assert told is not None
     return told.problems
 
 

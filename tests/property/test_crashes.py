@@ -105,7 +105,6 @@ def careless(table: ArrowTable) -> None:
 def untidy(table: ArrowTable) -> None:
     """A data file of an instant that nobody announced."""
     base = next(iter(table.slices())).base
-    assert base is not None
     ahead = base.path.replace(base.instant, "99990101000000000")
     table.storage.write(ahead, table.storage.read(base.path))
     upsert(table)

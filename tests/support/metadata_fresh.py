@@ -60,7 +60,6 @@ def check_kept(storage: Storage) -> bool:
             rows, expected = (read_scan(scan).to_pylist() for scan in (by_metadata, plan_scan(state, settings=_OFF)))
             assert repr(rows) == repr(expected)  # as texts: NaN is equal to none
     validated = validate_metadata(storage, state.config, state.timeline, read_keys=read_keys)
-    assert validated is not None
     assert validated.problems == ()
     if all(instant.state is State.COMPLETED for instant in state.timeline.instants):  # else none is built
         kept, fresh = told(storage), told_afresh(storage)

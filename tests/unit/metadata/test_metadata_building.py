@@ -85,7 +85,6 @@ def test_an_index_that_is_asked_for_later_is_added_and_false_takes_it_away_again
     assert made.state().config.metadata_partitions == ("column_stats", "files")
     made.upsert(rows(("f", "bern"), ts=5))  # kept without the option
     told = validate_metadata(made.storage, made.state().config, made.state().timeline)
-    assert told is not None
     assert (told.problems, told.partitions["column_stats"] > 0) == ((), True)
     made.upsert(rows(("g", "bern"), ts=6), {ENABLE: "false"})
     assert made.state().config.metadata_partitions == ("files",)
@@ -155,7 +154,6 @@ def test_tasks_elsewhere_build_the_same_files(kind: str, tmp_path: Path) -> None
     assert not made.storage.list(".hoodie/.temp/staged")
     state = made.state()
     told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert (told.problems, told.partitions["record_index"]) == ((), 300)
 
 

@@ -83,7 +83,6 @@ def assert_kept(made: ArrowTable, *more: str) -> None:
     indexes = ("bloom_filters", "column_stats") if INDEXES.items() <= made.options.items() else ()
     assert state.config.metadata_partitions == tuple(sorted(("files", *indexes, *more)))
     told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert told.problems == ()
     assert told.unread == ()
     if indexes and "city" in made.snapshot().column_names:
@@ -540,7 +539,6 @@ def test_a_rollback_in_the_metadata_table_that_died_is_finished_by_the_next_acti
         assert_kept(made)
         state = made.state()
         metadata = open_metadata(storage, state.config, state.timeline)
-        assert metadata is not None
         assert all(instant.state is State.COMPLETED for instant in metadata.timeline.instants)
     pytest.fail("the rollback has more calls than were tried")
 

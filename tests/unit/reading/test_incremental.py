@@ -152,7 +152,6 @@ def compacted(table: ArrowTable) -> str:
     options = {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}
     assert schedule_compaction(table.storage, Settings.of(options)) is not None
     done = compact(table.storage, Settings.of(options))
-    assert done is not None
     return done.instant
 
 

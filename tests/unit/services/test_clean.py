@@ -136,7 +136,6 @@ def test_hours_are_counted_from_now() -> None:
     for hours, kept in ((1, "06"), (2, "06"), (5, "03"), (6, "03"), (9, "00")):
         options = CleanOptions(policy=CleanPolicy.KEEP_LATEST_BY_HOURS, hours=hours)
         found = earliest_retained(timeline, options, f"{day}080000000")
-        assert found is not None
         assert found.requested == f"{day}{kept}0000000", hours
     storage = MemoryStorage()
     table = made(storage, {"hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS", "hoodie.cleaner.hours.retained": "5"})

@@ -52,6 +52,5 @@ def _at(places: _Places, number: int) -> list[int] | None:
     key, first = places.key, 0
     if key is None:
         keys = places.values[0]
-        assert keys is not None
         key, first = keys[number % len(keys)], 1
     return places.values[first + (number ^ key) % places.count]

@@ -84,7 +84,6 @@ def bases_of(storage: Storage, instant: str) -> set[str]:
 def published(storage: Storage, instant: str) -> set[str | None]:
     state = load_state(storage)
     found = state.timeline.find(instant, Action.COMPACTION)
-    assert found is not None
     assert found.state is State.COMPLETED
     return {stat.path for part in read_commit(storage, state.timeline, found).stats.values() for stat in part}
 
@@ -213,7 +212,6 @@ def test_a_compaction_makes_base_files_of_the_same_rows(storage: MemoryStorage) 
     before = content(storage)
     instant = schedule(storage)
     result = compact(storage, Settings.of({}), instant)
-    assert result is not None
     assert result.instant == instant
     after = content(storage)
     assert_same_rows(after, before, ignore=[FILE_NAME])
@@ -224,7 +222,6 @@ def test_a_compaction_makes_base_files_of_the_same_rows(storage: MemoryStorage) 
     assert {p: s.base_instant == instant for p, s in slices.items()} == {"bern": False, "oslo": True, "rome": True}
     for row in after.to_pylist():
         base = slices[row["city"]].base
-        assert base is not None
         assert row[FILE_NAME] == base.name
     assert_nothing_left(storage, instant)
     assert pending_states(storage, instant) == ["commit", "compaction.inflight", "compaction.requested"]
@@ -304,7 +301,6 @@ def test_keys_that_are_only_in_logs_are_in_the_filter_and_the_range(storage: Mem
     storage.write(f"oslo/.{oslo.group.file_id}_{oslo.base_instant}.log.9_9-9-9", data)
     instant = schedule(storage)
     result = compact(storage, Settings.of({}), instant)
-    assert result is not None
     assert result.inserted == 1
     assert notes(storage) == {**AFTER_SECOND, "zz": "new"}
     (path,) = (path for path in result.files if path.startswith("oslo/"))
@@ -324,7 +320,6 @@ def test_logs_larger_than_the_memory_for_them_are_compacted_to_the_same_rows() -
         table.upsert(batch({f"k{n}": ("oslo", round_, f"{round_} {n}" * 9) for n in numbers[round_ * 500 :]}))
     before = content(storage)
     result = compact(storage, Settings.of({"hoodie.memory.merge.max.size": "20000"}), schedule(storage))
-    assert result is not None
     assert result.updated == 2_500
     assert_same_rows(content(storage), before, ignore=[FILE_NAME])
 
@@ -361,7 +356,6 @@ def test_a_runner_of_the_callers_own_carries_the_tasks_out(storage: MemoryStorag
 
     spread = {"hoodie.spark.driver.max.batch.bytes": "0"}
     result = compact(storage, Settings.of(spread), schedule(storage), run=backwards)
-    assert result is not None
     assert (ran, result.route) == (["rome", "oslo"], "executors")
     assert notes(storage) == AFTER_SECOND
 

@@ -203,7 +203,6 @@ def test_plans_are_completed_in_any_order(order: str, storage: MemoryStorage) ->
         expected |= {"a": f"{turn}", "d": f"{turn}"}
         assert notes(storage) == expected
         result = compact(storage, Settings.of({}), instants[place])
-        assert result is not None
         assert result.instant == instants[place]
         assert notes(storage) == expected
         assert notes_of(table.as_of(instants[0])) == {**AFTER_SECOND, "d": "second"}
