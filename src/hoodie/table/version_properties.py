@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hoodie.config.table import payload_name
 from hoodie.errors import InvalidOption, UnsupportedTable
 from hoodie.keygen.keygen import FieldKind, Kind, key_generator, stored_key_generator
-from hoodie.model.table_version import TableVersion
+from hoodie.model.table_version import VERSIONS, TableVersion
 
 MODE, STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
 PAYLOAD, LEGACY_PAYLOAD = "hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class"
@@ -111,6 +111,11 @@ def _with_class(merging: dict[str, str], version: TableVersion) -> dict[str, str
     return {LEGACY_PAYLOAD: payload, **merging} if version.drops_old_payloads and payload else merging
 
 
+def _ordering(properties: Mapping[str, str]) -> str:
+    """The ordering columns, by commas. Hudi 1.1 and later name them so in version 6, too."""
+    return properties.get(ORDERING) or properties.get(PRECOMBINE) or ""
+
+
 def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str, str]:
     """The properties of a new table of a version, from those of version 6. Raises as `merge_properties`."""
     if version.layout == 1:
@@ -118,10 +123,12 @@ def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str
     keygen = stored_key_generator(properties)
     if any(field.kind is FieldKind.UNKNOWN for field in keygen.partition_fields):
         key_generator(properties)  # raises: it says what is missing
-    rest = {key: value for key, value in properties.items() if key not in (KEYGEN_CLASS, PAYLOAD, PRECOMBINE)}
+    # Hudi 1.x leaves the last three in tables of version 6 that it makes or downgrades.
+    superseded = (KEYGEN_CLASS, PAYLOAD, PRECOMBINE, MODE, STRATEGY, ORDERING)
+    rest = {key: value for key, value in properties.items() if key not in superseded}
     strategy = rest.pop(_OLD_STRATEGY, "")
     strategy = "" if strategy in _MODE_OF_STRATEGY else strategy
-    payload, ordering = properties.get(PAYLOAD, ""), properties.get(PRECOMBINE, "")
+    payload, ordering = properties.get(PAYLOAD, ""), _ordering(properties)
     mode = {name: mode for mode, name in PAYLOAD_OF_MODE.items()}.get(payload, "")
     merging = merge_properties(
         version, mode="" if strategy else mode, payload="" if mode or strategy else payload, strategy=strategy,
@@ -170,13 +177,13 @@ def as_version_6(properties: Mapping[str, str]) -> dict[str, str]:
 def upgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str, str]:
     """The properties of a table that gets a later version: it merges rows as before. Raises as `merge_properties`."""
     initial = properties.get("hoodie.table.initial.version") or properties["hoodie.table.version"]
-    if MODE not in properties:
+    if VERSIONS[int(properties["hoodie.table.version"])].layout != version.layout:
         new_properties = of_version(properties, version)
     else:
         keys = (key for key in properties if key not in (MODE, STRATEGY, PAYLOAD, PRECOMBINE, _OLD_STRATEGY))
         new_properties = {key: properties[key] for key in keys}
         mode, payload = properties[MODE], properties.get(PAYLOAD, "")
-        ordering = properties.get(PRECOMBINE) or properties.get(ORDERING) or ""
+        ordering = _ordering(properties)
         strategy = properties.get(STRATEGY, "")
         own = strategy if strategy not in _MODE_OF_STRATEGY else ""
         if mode != _CUSTOM:
@@ -212,7 +219,7 @@ def downgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str
     }
     new_properties["hoodie.table.version"] = str(version.number)
     new_properties["hoodie.timeline.layout.version"] = str(version.layout)
-    ordering = [part.strip() for part in (properties.get(ORDERING) or properties.get(PRECOMBINE) or "").split(",")]
+    ordering = [part.strip() for part in _ordering(properties).split(",")]
     if payload == f"{_MODEL}debezium.MySqlDebeziumAvroPayload":
         ordering = ["_event_seq"]  # of which the two columns of version 9 are the parts
     if len(ordering) > 1 and not version.orders_by_several:

@@ -75,6 +75,27 @@ def test_version_9_names_the_payload_class_that_a_downgrade_by_hudi_gives_back(p
     assert [table["hoodie.table.legacy.payload.class"] for table in tables] == [f"{_MODEL}.{payload}"] * 3
 
 
+@pytest.mark.parametrize("number", [8, 9])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"hoodie.table.ordering.fields": "ts"},
+        {
+            "hoodie.table.precombine.field": "ts",
+            "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+            "hoodie.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        },
+    ],
+    ids=["made by 1.1", "downgraded by 1.0"],
+)
+def test_version_6_of_hudi_1_with_settings_of_later_versions_is_upgraded_as_any_other(
+    number: int, kept: dict[str, str]
+) -> None:
+    made = table_properties(check_options(TABLE))
+    rest = {key: text for key, text in made.items() if key != "hoodie.table.precombine.field"}
+    assert upgraded({**rest, **kept}, VERSIONS[number]) == upgraded(made, VERSIONS[number])
+
+
 def test_a_table_gets_version_6_unless_another_is_named() -> None:
     made = table_properties(check_options(TRIPS))
     assert (made["hoodie.table.version"], made["hoodie.timeline.layout.version"]) == ("6", "1")
