@@ -134,6 +134,22 @@ _SEEN = (
         "Read with `hoodie.enable.data.skipping=false`",
     ),
     (
+        "Merge-on-Read of version 8, a range that begins before a compaction whose logs were cleaned since",
+        "1.0.2: incremental",
+        "leaves out rows of logs behind the compaction, or gives them as they were before",
+        "gives the rows",
+        "Read changes by Hoodie or a later Hudi",
+    ),
+    (
+        "Merge-on-Read, `hoodie.schema.on.read.enable`, an `ALTER TABLE` that adds, drops or retypes a field in an "
+        "array of structs, rows in logs that are older",
+        "1.x: snapshot, `UPDATE`, compaction",
+        "repeats the last element in place of each one; an `UPDATE` or a compaction stores that for good. 1.0.2 has "
+        "null for a renamed field of a map's structs",
+        "gives the elements",
+        "Compact the table before such an `ALTER TABLE`, or right after it by Hoodie",
+    ),
+    (
         "change data of an insert_overwrite",
         "0.15, 1.0.2: change data",
         "repeats one row of a replaced file group, as many times as it has rows",
@@ -153,6 +169,14 @@ _SEEN = (
         "gives the later one: a consumer who goes on from there never sees the pending one",
         "fails (`HollowCommit`), or does what the policy says, as Hudi's other incremental reads do",
         "Read change data by Hoodie",
+    ),
+    (
+        "version 6, a commit that began before another one and is completed after it, "
+        "`hoodie.read.timeline.holes.resolution.policy=USE_TRANSITION_TIME`",
+        "0.15, 1.2: incremental",
+        "leaves its rows out, or gives them as they were before",
+        "gives them",
+        "Read changes by Hoodie; `FAIL` and `BLOCK` are right",
     ),
     (
         "a partition whose value is the empty text",
