@@ -127,6 +127,7 @@ CHOSEN = [
     "nanvl(x, 1) + nanvl(f, f) + nanvl(x, p) + nanvl(i, x)",
     "nanvl(null, x)",
     "try_divide(i, j)",
+    "typeof(try_divide(p, null)) || typeof(try_divide(null, i)) || typeof(p / null) || typeof(null / p)",
     "try_divide(p, q) + try_mod(p, 0.3)",
     "coalesce(try_divide(x, f), try_mod(l, j), try_divide(1, 0), 5)",
     "next_day(d, 'Mon') > next_day(t, 'TU') or next_day(d, 'sunday') = e",
