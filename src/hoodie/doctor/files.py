@@ -149,6 +149,21 @@ def _removed(contents: Contents, published: PublishedFiles) -> set[str]:
     return removed
 
 
+def by_commits(contents: Contents, sizes: Mapping[str, int | None]) -> bool:
+    """Whether commits of the active timeline wrote these files with these sizes, and those without a size not."""
+    published = PublishedFiles.by(contents)
+    removed, active = _removed(contents, published), {instant.requested for instant in contents.commits}
+
+    def agrees(path: str, size: int | None) -> bool:
+        if size is not None:
+            return path in published.stats and path not in removed and published.stats[path][1].file_size == size
+        file = parse_data_file(*split(path), 0)
+        named = path in published.stats or path in published.changes
+        return file is not None and file.base_instant in active and not named
+
+    return all(agrees(*pair) for pair in sizes.items())
+
+
 def _newest_bases(published: PublishedFiles) -> dict[FileGroupId, str]:
     """The newest instant at which each file group got a base file."""
     newest: dict[FileGroupId, str] = {}

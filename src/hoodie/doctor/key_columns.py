@@ -75,9 +75,7 @@ def _rebuilt(state: TableState) -> tuple[str, list[Node]]:
 
 
 def _has(columns: pa.DataType, path: str) -> bool:
-    """Whether there is such a column, in whichever case: Spark does not tell cases apart."""
+    """Whether there is such a column, in this case: writers, Hudi's as well, take no other for it."""
     name, _, rest = path.partition(".")
-    kinds = [
-        columns.field(at).type for at in range(columns.num_fields) if columns.field(at).name.lower() == name.lower()
-    ]
+    kinds = [columns.field(at).type for at in range(columns.num_fields) if columns.field(at).name == name]
     return any(not rest or (pa.types.is_struct(kind) and _has(kind, rest)) for kind in kinds)

@@ -55,8 +55,8 @@ def test_the_advice_makes_the_table_healthy():
     assert renamed(storage, "hoodie.table.recordkey.fields", "id") == ()
 
 
-def test_other_cases_and_fields_of_structs_are_columns():
-    assert renamed(trips(), "hoodie.table.recordkey.fields", "ID") == ()
+def test_fields_of_structs_are_columns_and_names_in_another_case_are_none():
+    assert [f.fault for f in renamed(trips(), "hoodie.table.recordkey.fields", "ID")] == [Fault.COLUMN]
     assert renamed(trips(), "hoodie.table.partition.fields", "at.city") == ()
     assert [f.fault for f in renamed(trips(), "hoodie.table.partition.fields", "at.town")] == [Fault.COLUMN]
 
