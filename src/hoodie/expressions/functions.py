@@ -89,6 +89,8 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term | None]:
         terms, kind = common_terms(of, "greatest" if greatest else "least")
         if kind != TEXT and any(kinds.is_text_kind(term.kind) for term in of):
             return None
+        if kind == NULL:
+            return terms[0]
         function = pc.max_element_wise if greatest else pc.min_element_wise
         if not kinds.is_float(kind):
             return computed(kind, elementwise(_on_numbers(function)), *terms)
@@ -538,7 +540,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **{f"timestamp_{name}": Function(1, 1, _time_of(micros)) for name, micros in _SUBUNITS.items()},
     **{name: Function(1, 1, _part(name)) for name in times.PARTS if name != "week"},
     **{
-        name: Function(1, 1, lambda of, kind=kind: cast(of[0], kind))  # type: ignore[misc]
+        name: Function(1, 1, lambda of, kind=kind: replace(cast(of[0], kind), literal=None))  # type: ignore[misc]
         for name, kind in {"int": INT, "bigint": BIGINT, "double": DOUBLE, "string": TEXT, "boolean": BOOL}.items()
     },
 }

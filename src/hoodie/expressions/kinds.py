@@ -68,7 +68,7 @@ def arithmetic_kind(op: str, left: pa.DataType, right: pa.DataType) -> pa.DataTy
     if NULL in (left, right):
         left, right = (right, right) if left == NULL else (left, left)
     if left == NULL:
-        return INT
+        return BIGINT if op == "div" else DOUBLE
     if not (is_number(left) and is_number(right)):
         return None
     if is_float(left) or is_float(right):
