@@ -289,6 +289,14 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
     for file in scene.files:
         instant = file.base_instant
         path = file.path
+        by_name = isinstance(file, BaseFile) or scene.timeline.layout == 2  # else by the blocks of the log
+        if path in published.stats and by_name and instant not in pending and not visible.committed(instant):
+            owner = published.stats[path][0].requested
+            problem = f"{owner} names it, and it is of instant {instant}, which is not on the timeline: readers miss it"
+            advice = (
+                f"Were the files of {owner} renamed? Give them the instant {instant} again, or restore them from a copy"
+            )
+            yield Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
         if instant in pending or path in saved or path in published.stats or path in published.changes:
             continue
         if not scene.is_settled(present[path].mtime):
