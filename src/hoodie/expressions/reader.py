@@ -54,7 +54,8 @@ def tree_of(text: str, scope: Scope) -> Any:
         text.encode()
         return syntax_tree(standard_text(text, scope.column_names()))
     except (SqlglotError, UnicodeEncodeError) as problem:
-        raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}") from problem
+        hint = ". Conditions are joined by AND and OR" if "&&" in text else ""
+        raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}{hint}") from problem
     except RecursionError as problem:
         raise _too_deep(text) from problem
 
@@ -263,7 +264,7 @@ class Reader:
             raise self.refused(node, "put brackets around what comes first: & binds tighter than ^, and ^ than |")
         term = numbers.bitwise(_BITS[type(node)], self.term(node.left), self.term(node.right))
         if term is None:
-            raise self.refused(node, "expected whole numbers")
+            raise self.refused(node, "expected whole numbers. Conditions are joined by AND and OR")
         return term
 
     def _number_beside(self, term: Term, other: Term, op: str) -> Term:

@@ -104,6 +104,8 @@ def test_a_quote_is_written_twice_within_a_text():
     ("text", "words"),
     [
         ("a +", "cannot be parsed"),
+        ("a = 1 && p = 2", "joined by AND"),
+        ("(a = 1) & (p = 2)", "expected whole numbers. Conditions are joined by AND"),
         ("a; drop table x", "cannot be parsed|not supported"),
         ("b + 1", "no column 'b'"),
         ("n.z", "has no field 'z'"),
