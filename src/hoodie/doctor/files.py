@@ -149,10 +149,10 @@ def _removed(contents: Contents, published: PublishedFiles) -> set[str]:
     return removed
 
 
-def by_commits(contents: Contents, sizes: Mapping[str, int | None]) -> bool:
+def by_commits(scene: Scene, contents: Contents, sizes: Mapping[str, int | None]) -> bool:
     """Whether commits of the active timeline wrote these files with these sizes, and those without a size not."""
     published = PublishedFiles.by(contents)
-    removed, active = _removed(contents, published), {instant.requested for instant in contents.commits}
+    removed, active = _removed(contents, published), {instant.requested for instant in scene.timeline.instants}
 
     def agrees(path: str, size: int | None) -> bool:
         if size is not None:

@@ -62,7 +62,7 @@ def wrong_lists(scene: Scene, commits: Contents, *, contents: bool) -> Iterator[
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
         problem = f"{problems[0]}{more}"
-        if len(problems) == len(unlike) and by_commits(commits, unlike):
+        if len(problems) == len(unlike) and by_commits(scene, commits, unlike):
             problem = f"{problem}; the commits say so as well"
             advice = (
                 "Restore files that are lost or changed, and move away what no commit wrote. Keep the metadata table: "
