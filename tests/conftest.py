@@ -1,7 +1,5 @@
 """Real tables to test on, and how hard Hypothesis tries."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os
@@ -94,7 +92,8 @@ def hbase() -> Iterator[object]:
 @pytest.fixture(scope="session")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """host:port of a real ZooKeeper, started when the first test asks for it."""
-    from support.zookeeper import running_zookeeper  # needs a Java; most tests do without
+    from support.servers import running
+    from support.zookeeper import ZooKeeper  # needs a Java; most tests do without
 
-    with running_zookeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+    with running(ZooKeeper(tmp_path_factory.mktemp("zookeeper"))) as server:
         yield server.address

@@ -2,8 +2,6 @@
 design, and the vectors that tests pin the code by.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Read from the source with ast; nothing is imported.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """What is published: the files of the wheel, and a README whose links hold on a package index."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil
@@ -37,7 +35,6 @@ def test_arrow_is_one_that_makes_whole_arrays_of_slices() -> None:
 @pytest.fixture(scope="module")
 def setup_script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("setup_script", ROOT / "setup.py")
-    assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

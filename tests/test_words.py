@@ -3,8 +3,6 @@
 The words of this project are in docs/concepts.md; a benchmark's batch named `spread` is a name, not prose.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,9 +1,6 @@
 """The page of `hoodie serve` in a real browser: it lists tables, sorts and filters them, follows changes, and fits."""
 
-from __future__ import annotations
-
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +13,7 @@ from hoodie.cli.fleet.server import Fleet, listening_server
 from hoodie.display.summary import bytes_text
 from support.lake import build, unpacked
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-BROWSER = os.environ.get("HOODIE_TEST_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium here: make browser brings one"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
@@ -43,15 +34,6 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, Fleet, str]]:
         yield lake, fleet, f"http://127.0.0.1:{server.server_address[1]}/"
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
-        yield found
-        found.close()
 
 
 def names(page: Any) -> list[str]:

@@ -3,11 +3,6 @@
 HOODIE_TEST_BROWSER names a Chromium, or headless shell; else one is looked for on PATH. `make browser` brings one.
 """
 
-from __future__ import annotations
-
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +13,7 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from support.reported import EVIL, table_with_history
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-BROWSER = os.environ.get("HOODIE_TEST_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium here: make browser brings one"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
-        yield found
-        found.close()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")

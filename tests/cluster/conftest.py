@@ -1,7 +1,5 @@
 """A Spark standalone cluster on loopback, and drivers that run scenarios on it."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """Compactors as processes of their own beside a writer: one; and several that share the plans, one of them killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Spread writes on a real cluster survive what happens there: lost executors, dying workers, attempts done twice."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A cluster whose Python workers have the libraries that Hoodie needs, but not Hoodie."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What works on a Spark session works over Spark Connect: in a process of its own, with a server that ends with it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

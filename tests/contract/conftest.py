@@ -1,7 +1,5 @@
 """An S3 over HTTP on loopback, and the same with a network between that fails as it is told."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """The command line on tables of an object store: options for the driver, globs, and an export there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

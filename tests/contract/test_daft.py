@@ -1,7 +1,5 @@
 """Daft, which wants an older Arrow than the one here: in an environment of its own, the page's snippets for it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import venv

@@ -1,7 +1,5 @@
 """The dbt project of examples/dbt, in an environment of its own: all materializations, twice, with other rows."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Every index of the library, and two of a user's own, are put to the suite of all indexes."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -3,8 +3,6 @@
 Rows of whatever table come as Arrow from `snapshot`; files of a Copy-on-Write table by a manifest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +17,7 @@ from hoodie.storage import storage_for
 from hoodie.sync.manifest import CSV_URIS, write_manifests
 from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 Answer = tuple[int, int, float]
@@ -92,10 +91,7 @@ def table(place: tuple[str, dict[str, Any]], request: pytest.FixtureRequest) -> 
     made = ArrowTable.create(
         storage,
         {
-            "hoodie.table.name": "trips",
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "city",
-            "hoodie.datasource.write.precombine.field": "ts",
+            **TRIPS,
             "hoodie.datasource.write.table.type": request.param,
         },
     )

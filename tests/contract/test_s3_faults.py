@@ -1,7 +1,5 @@
 """S3 over a network that loses requests and answers: what the storage promises holds, and so do whole tables on it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

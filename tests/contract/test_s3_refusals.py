@@ -1,7 +1,5 @@
 """What stores refuse, or do not do: a write ends in an error that says so, and nothing of it is published."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Every storage of the library is put to the suite of all storages."""
 
-from __future__ import annotations
-
 import json
 import os
 from uuid import uuid4

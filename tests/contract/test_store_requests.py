@@ -3,8 +3,6 @@
 The table of docs/storage.md, which this holds. A table of 12 commits in one partition, written by this process.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole tables on S3: histories beside a model, and several writers with the lock in the table's storage."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 from uuid import uuid4

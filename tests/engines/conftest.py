@@ -4,8 +4,6 @@ What is missing (a Java, Maven, an artifact that is not served) skips the tests 
 starts when the first test asks for it, and ends with the file that uses it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

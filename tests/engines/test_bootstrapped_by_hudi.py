@@ -3,8 +3,6 @@
 `tests/fixtures/bootstrap` has such tables, for the tests without Hudi.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Hudi 0.15 reads tables whose columns it or the library altered, after writes by the library, and goes on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

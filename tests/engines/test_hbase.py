@@ -1,7 +1,5 @@
 """The index in a real HBase 2.5: what the ordinary suite holds of the stand-in."""
 
-from __future__ import annotations
-
 from support.hbase import HBase
 from support.reruns import rerun
 

@@ -1,7 +1,5 @@
 """Tables and storage on HDFS 3.4: what the tests of `make stores` hold of the older one."""
 
-from __future__ import annotations
-
 from support.reruns import rerun
 
 

@@ -3,8 +3,6 @@
 `HISTORIES=20 make engines ARGS=-mengines\\ -k\\ histories` runs more seeds than the usual two.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

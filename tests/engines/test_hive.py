@@ -1,7 +1,5 @@
 """Hive 3.1.3 with Hudi's input formats reads synced tables by name: all entries, logs merged; jobs and fetches."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Sequence

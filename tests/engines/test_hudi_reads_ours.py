@@ -1,7 +1,5 @@
 """The real Hudi reads tables that the library wrote: each view has the library's rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The library and the real Hudi write one table in turns."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from pathlib import Path

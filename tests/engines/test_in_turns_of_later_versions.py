@@ -1,7 +1,5 @@
 """The library and the real Hudi 1.x write one table of version 8 or 9 in turns."""
 
-from __future__ import annotations
-
 import datetime as dt
 import warnings
 from dataclasses import replace
@@ -17,6 +15,7 @@ from hoodie.table.state import load_state
 from support.change_data import change, ordered
 from support.engine_cases import CASES, COLUMNS, Case, Row, Step, comparable, write
 from support.hudi_engine import HudiEngine
+from support.trips import table_options
 
 _TURNS = [f"{kind}_{name}" for kind in ("cow", "mor") for name in ("plain", "cleaned", "bucket", "complex_keys")]
 
@@ -292,9 +291,7 @@ def test_hudi_orders_rows_and_deletes_in_our_logs_by_several_columns(
     path = tmp_path / "several"
     columns = {"id": "string", "ts": "bigint", "qty": "bigint", "_hoodie_is_deleted": "boolean"}
     options = {
-        "hoodie.table.name": "several",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "ts,qty",
+        **table_options("several", "id", ordering="ts,qty"),
         "hoodie.table.ordering.fields": "ts,qty",
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
         "hoodie.write.table.version": "9",
@@ -324,9 +321,7 @@ def test_times_without_a_zone_are_those_that_hudi_reads_and_writes(
         pytest.skip("Hudi 1.0 takes such times for numbers")
     kinds = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
     options = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "ts",
+        **table_options("t", "id", ordering="ts"),
         "hoodie.datasource.write.table.type": kinds[kind],
         "hoodie.write.table.version": version,
     }

@@ -1,7 +1,5 @@
 """A consumer of a real Kafka writes each record once, whatever it does not get to tell the broker."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

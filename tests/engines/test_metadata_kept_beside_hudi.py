@@ -1,7 +1,5 @@
 """The real Hudi 1.x reads and writes by file lists that the library has kept, compacted, cleaned and archived."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +9,6 @@ import pytest
 
 import hoodie
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
-from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import Action
 from hoodie.reading.row_keys import read_keys
@@ -19,6 +16,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.engine_cases import CASES, COLUMNS, Row, Step, comparable
 from support.hudi_engine import HudiEngine
+from support.metadata_tables import metadata_of
 
 _SERVICES = {
     "hoodie.metadata.compact.max.delta.commits": "3",
@@ -70,7 +68,6 @@ def _ours(options: Mapping[str, str]) -> dict[str, str]:
 def _problems(path: Path) -> tuple[str, ...]:
     state = load_state(LocalStorage(path))
     told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     return told.problems
 
 
@@ -94,8 +91,7 @@ def test_hudi_goes_on_with_lists_that_were_kept(hudi: HudiEngine, kind: str, tmp
         rows = comparable(ours.snapshot(meta=True).to_arrow())
         assert rows == comparable(hudi.read(path, **_LISTS))
         state = load_state(LocalStorage(path))
-        table = open_metadata(state.storage, state.config, state.timeline)
-        assert table is not None
+        table = metadata_of(state)
         assert table.timeline.completed({Action.COMMIT})
         for _ in range(2):
             ts += 1

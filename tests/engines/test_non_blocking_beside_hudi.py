@@ -1,7 +1,5 @@
 """The library and the real Hudi 1.x add to the logs of one file group at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -14,13 +12,12 @@ from hoodie.testing.tables import ArrowTable
 from support.engine_cases import comparable
 from support.hudi_engine import HudiEngine
 from support.non_blocking import BY_COMMIT, NON_BLOCKING, begun, due, rows, table
+from support.trips import table_options
 
 #: Options of Hudi's writer of the same table.
 HUDI = {
     **NON_BLOCKING,
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
+    **table_options("trips", "id", partition="city"),
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.table.type": "MERGE_ON_READ",
     "hoodie.index.type": "BUCKET",

@@ -1,8 +1,6 @@
 """The library reads tables that the real Hudi wrote, with Spark and without, and has made itself the same rows by the
 same options."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Presto reads synced tables by name: by its `hive` connector with columns by name; what it does otherwise."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

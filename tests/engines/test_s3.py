@@ -1,7 +1,5 @@
 """Tables and storage on a server of S3: what the ordinary suite holds of an emulator."""
 
-from __future__ import annotations
-
 from support.reruns import rerun
 from support.versitygw import Versitygw
 

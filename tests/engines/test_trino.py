@@ -1,7 +1,5 @@
 """Trino reads synced tables by name. It merges no logs: all entries of Merge-on-Read have the rows of base files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

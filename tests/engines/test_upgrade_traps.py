@@ -1,7 +1,5 @@
 """What the first write of Hudi 1.x does to a table with a pending compaction, and how that is avoided and mended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,13 +9,11 @@ import hoodie
 from hoodie.doctor.findings import Fault
 from support.engine_cases import COLUMNS, Row, Step, comparable
 from support.hudi_engine import HudiEngine
+from support.trips import table_options
 
 _OPTIONS = {
-    "hoodie.table.name": "trap",
+    **table_options("trap", "id", partition="city", ordering="ts"),
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.compact.inline": "false",
 }
 _AS_6 = {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}

@@ -3,8 +3,6 @@
 With FULL_RECORD the table has the rows. With METADATA_ONLY its first base files hold meta columns alone.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Callable

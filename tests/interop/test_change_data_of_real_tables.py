@@ -1,7 +1,5 @@
 """Change data of real tables is what Hudi's own query gave when they were made."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Change logs that this library writes are like Hudi's, and say the same of the same writes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables whose columns Hudi renamed, retyped, moved, dropped and added again: all reads have Hudi's rows."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

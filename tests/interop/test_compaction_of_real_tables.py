@@ -1,7 +1,5 @@
 """Compaction of tables that Hudi wrote: its plans run, its compactions done again, its logs compacted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +88,6 @@ def test_the_logs_of_a_table_are_compacted(name: str, fixture_table: Fixture) ->
     assert validate_compaction(storage, instant) == []
     assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), rows, ignore=[FILE_NAME])
     result = compact(storage, Settings.of(OPTIONS), instant)
-    assert result is not None
     assert result.files
     assert_read_alike(path, rows)
     assert schedule_compaction(storage, Settings.of(OPTIONS)) is None
@@ -104,7 +101,6 @@ def test_a_plan_of_hudi_is_run(fixture_table: Fixture) -> None:
     (pending,) = load_state(storage).timeline.pending_compactions
     assert validate_compaction(storage) == []
     result = compact(storage, Settings.of(OPTIONS))
-    assert result is not None
     assert (result.instant, len(result.files)) == (pending.requested, 3)
     after = open_table(path).snapshot(meta=True).to_arrow()
     assert_same_rows(after, rows, ignore=[FILE_NAME])
@@ -130,7 +126,6 @@ def test_a_compaction_done_again_says_and_writes_what_hudi_did(name: str, fixtur
     storage.delete(timeline.path(commit))
 
     result = compact(storage, Settings.of(OPTIONS), commit.requested)
-    assert result is not None
     ours = {stat.file_id: stat for stat in stats_of(result.metadata.stats)}
     assert {file_id: comparable(stat) for file_id, stat in ours.items()} == {
         stat.file_id: comparable(stat) for stat in stats_of(theirs.stats)

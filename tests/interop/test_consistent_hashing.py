@@ -1,7 +1,5 @@
 """Tables of Hudi's bucket index with the engine CONSISTENT_HASHING: keys go where the hashing metadata says."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import zipfile
@@ -52,6 +50,7 @@ from hoodie.writing.write import check
 from support.hudi_1_tables import unpack
 from support.keyed_rows import keyed
 from support.oracles import META, assert_same_rows, read_hudi_rs
+from support.trips import table_options
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "buckets"
 FACTS = json.loads((FIXTURES / "consistent_mor.json").read_text())
@@ -271,10 +270,7 @@ def test_of_two_writers_that_begin_a_partition_the_first_ring_counts(table: Arro
 def test_a_table_made_for_the_engine_keeps_its_keys_apart(version: str) -> None:
     options = {
         "hoodie.write.table.version": version,
-        "hoodie.table.name": "trips",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "part",
-        "hoodie.datasource.write.precombine.field": "ts",
+        **table_options("trips", "id", partition="part", ordering="ts"),
         "hoodie.index.type": "BUCKET",
         ENGINE: "CONSISTENT_HASHING",
         "hoodie.bucket.index.num.buckets": "3",

@@ -1,7 +1,5 @@
 """The doctor on tables that Hudi wrote: it has nothing to say of those that are as they should be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

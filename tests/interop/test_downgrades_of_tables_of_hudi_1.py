@@ -1,7 +1,5 @@
 """Tables that Hudi 1.x made get version 6: rows, changes and earlier states stay, or it says what would be lost."""
 
-from __future__ import annotations
-
 import itertools
 from contextlib import suppress
 from pathlib import Path

@@ -3,8 +3,6 @@
 tests/vectors/README.md says what each file pins, and which test uses it.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

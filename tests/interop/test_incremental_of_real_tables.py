@@ -1,7 +1,5 @@
 """Changes of real tables are those that Hudi itself gave when they were made, and those that hudi-rs reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path

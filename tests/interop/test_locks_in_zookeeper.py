@@ -1,7 +1,5 @@
 """Locks in a real ZooKeeper, beside the lock of Curator that Hudi's writers take."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -18,7 +16,8 @@ from hoodie.errors import LockLost, LockTimeout
 from hoodie.locks import Lock
 from hoodie.table.settings import Writers
 from hoodie.testing.storage import MemoryStorage
-from support.zookeeper import Curator, running_curator, running_zookeeper
+from support.servers import running
+from support.zookeeper import Curator, ZooKeeper, running_curator
 
 STORAGE = MemoryStorage()
 
@@ -174,7 +173,7 @@ def test_the_lock_of_a_killed_process_is_free_after_its_session(zookeeper_server
 
 
 def test_a_holder_that_loses_its_session_is_told(tmp_path):
-    with running_zookeeper(tmp_path) as server:
+    with running(ZooKeeper(tmp_path)) as server:
         holder = lock(server.address, "lost")
         assert holder.acquire(5)
         holder.check()

@@ -1,7 +1,5 @@
 """A table whose metadata table is kept here has the same rows in hudi-rs, with its metadata table on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,7 +34,6 @@ def test_hudi_rs_reads_the_same_rows(kind: str, indexes: dict[str, str], tmp_pat
     table.delete(rows(("k2", "rome")))
     state = table.state()
     told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert told.problems == ()
     built = HudiTableBuilder.from_base_uri(str(tmp_path)).with_hudi_option("hoodie.metadata.enable", "true").build()
     read = pa.concat_tables(

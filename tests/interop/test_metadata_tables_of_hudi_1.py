@@ -1,7 +1,5 @@
 """The metadata tables of Hudi 1.x, kept by writes of this library."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnore
 from hoodie.metadata.keeping.delta import append
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.records import SCHEMAS
-from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import BaseFile, LogFile, parse_data_file
 from hoodie.model.instant import Action, State
@@ -30,6 +28,7 @@ from hoodie.testing.storage import Crash, CrashAfter
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
 from support.hudi_1_tables import unpack
+from support.metadata_tables import metadata_of
 from support.nightly import nightly
 
 #: What is kept beside the file lists: statistics of tables of version 8 have another form.
@@ -56,9 +55,7 @@ def state_of(path: Path) -> TableState:
 
 def opened(path: Path) -> MetadataTable:
     state = state_of(path)
-    table = open_metadata(state.storage, state.config, state.timeline)
-    assert table is not None
-    return table
+    return metadata_of(state)
 
 
 def problems(path: Path) -> tuple[str, ...]:
@@ -67,7 +64,6 @@ def problems(path: Path) -> tuple[str, ...]:
     table = opened(path)
     assert table.problem() == ""
     told = validate_metadata(state.storage, state.config, state.timeline)
-    assert told is not None
     return told.problems
 
 

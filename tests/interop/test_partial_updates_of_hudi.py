@@ -1,7 +1,5 @@
 """A table of version 9 with partial updates, written and read by Hudi 1.1: late rows, and the commit times of rows."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

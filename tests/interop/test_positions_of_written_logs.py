@@ -1,7 +1,5 @@
 """Logs that tell the positions of their rows: what is written, who reads it, and that by position rows are the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,13 +13,11 @@ from hoodie.testing.tables import ArrowTable
 from support.by_position import rows_by_position
 from support.oracles import assert_same_rows, read_hudi_rs
 from support.scans import plan_scan
+from support.trips import TRIPS
 
 OPTIONS = {
-    "hoodie.table.name": "trips",
+    **TRIPS,
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.index.type": "SIMPLE",
     "hoodie.parquet.small.file.limit": 0,
 }

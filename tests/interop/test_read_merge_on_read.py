@@ -1,7 +1,5 @@
 """Tables with logs that Hudi wrote, read without Spark: the rows that Hudi and hudi-rs see, now and at each instant."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

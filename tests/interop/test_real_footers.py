@@ -1,7 +1,5 @@
 """Footers and properties of the tables that real Hudi wrote, read and made again byte for byte."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path

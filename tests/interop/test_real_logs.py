@@ -1,7 +1,5 @@
 """Log files that Hudi wrote: decoded, compared with independent decoders, and encoded to the same bytes."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

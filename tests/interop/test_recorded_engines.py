@@ -1,7 +1,5 @@
 """The cases that real Hudi ran, replayed without it: the same options and writes give the rows that it recorded."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

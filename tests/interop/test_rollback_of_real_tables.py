@@ -1,7 +1,5 @@
 """Tables that Hudi wrote: the last commit rolled back, restored to a savepoint; Hudi's own rollbacks done again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

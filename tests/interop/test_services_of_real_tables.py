@@ -1,7 +1,5 @@
 """Cleaning and archiving decide as Hudi did: the real tables' plans and archive files, step by step."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct
@@ -119,7 +117,6 @@ def test_a_clean_deletes_what_hudi_deleted(name: str, retained: int, fixture_tab
     for instant in sorted(past.cleans):
         plan, timeline = past.plans[instant.requested], past.before(instant.requested)
         earliest = earliest_retained(timeline, options, instant.requested)
-        assert earliest is not None
         assert plan.earliest == (earliest.requested, earliest.action, "COMPLETED")
         assert plan.last_completed == timeline.newest_commit
         files = [parse_data_file(*split(path), 1) for path in past.files_before(instant.requested)]

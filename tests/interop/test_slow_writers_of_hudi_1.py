@@ -4,8 +4,6 @@ The table is `v9_mor_nbcc` with the completion of the slow writer moved behind t
 that Hudi read from it then.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables of versions 8 and 9, by Hudi 1.0.2, 1.1.1 and 1.2.0: every view has the rows that the same Hudi read."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Iterator

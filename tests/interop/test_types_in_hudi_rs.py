@@ -1,7 +1,5 @@
 """Every column type, in the form we store it, read by another implementation: hudi-rs."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What the upgrade of a table by Hudi 1.x needs, and one that stopped half-way."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Copy-on-Write tables that Hudi wrote go on being good tables after the library wrote into them, or refuse it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Merge-on-Read tables that Hudi wrote take updates, inserts and deletes, and are read alike by others afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product

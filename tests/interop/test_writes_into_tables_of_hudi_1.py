@@ -1,7 +1,5 @@
 """Writes into tables of versions 8 and 9 that Hudi 1.0.2, 1.1.1 and 1.2.0 made: rows, instants and files after them."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from pathlib import Path

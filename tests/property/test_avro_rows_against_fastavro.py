@@ -1,7 +1,5 @@
 """Random schemas and rows: the same bytes and the same values as fastavro, an independent implementation."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Bloom filters against a model that adds one key at a time, word for word as Hudi does."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 

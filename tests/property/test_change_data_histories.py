@@ -1,7 +1,5 @@
 """Over random histories change data says exactly how each commit changed the rows, from logs and from file slices."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace

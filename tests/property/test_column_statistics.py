@@ -1,8 +1,6 @@
 """A file that column statistics rule out never holds a row that the filter keeps: random columns, filters and files,
 their statistics in the forms that Hudi writes."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import math
@@ -150,7 +148,6 @@ def test_statistics_do_rule_out() -> None:
         known = {("f", "c"): bounds_of(statistics(file, how, wrapper), kind)}
         for op in ("=",) if pa.types.is_floating(kind) else ("=", ">", ">="):  # NaN is above all, and in no statistics
             rows = read_filter([("c", op, beyond)], schema)
-            assert rows is not None
             assert not may_pass(usable_tests(rows.tests, schema), partial(_united, known, ["f"])), (name, op)
             ruled_out += 1
         assert strategy is not None
@@ -163,7 +160,6 @@ def test_text_that_java_orders_otherwise_is_not_ruled_out() -> None:
     bounds = bounds_of(statistics(file, str, "StringWrapper"), pa.string())
     schema = pa.schema([("c", pa.string())])
     rows = read_filter([("c", "=", "\U00010000")], schema)
-    assert rows is not None
     assert kept_rows(pa.table({"c": file}), rows.expression).num_rows == 1
     assert may_pass(usable_tests(rows.tests, schema), partial(_united, {("f", "c"): bounds}, ["f"]))
 
@@ -176,6 +172,5 @@ def test_a_number_that_is_rounded_to_the_column_is_not_ruled_out() -> None:
     schema = pa.schema([("c", _FLOAT)])
     for op, value in (("=", 0.1), ("in", [0.1]), ("<=", 0.1), (">=", 0.1)):
         rows = read_filter([("c", op, value)], schema)
-        assert rows is not None
         passing = kept_rows(pa.table({"c": pa.array([0.1], _FLOAT)}), rows.expression).num_rows
         assert may_pass(usable_tests(rows.tests, schema), partial(_united, {("f", "c"): bounds}, ["f"])) >= passing

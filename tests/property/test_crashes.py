@@ -1,8 +1,6 @@
 """Crashes in short form: each operation dies at some of its calls, in one of three ways in turn. `make torture
 ARGS=crash` does all of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
@@ -107,7 +105,6 @@ def careless(table: ArrowTable) -> None:
 def untidy(table: ArrowTable) -> None:
     """A data file of an instant that nobody announced."""
     base = next(iter(table.slices())).base
-    assert base is not None
     ahead = base.path.replace(base.instant, "99990101000000000")
     table.storage.write(ahead, table.storage.read(base.path))
     upsert(table)

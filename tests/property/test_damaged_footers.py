@@ -1,7 +1,5 @@
 """A Parquet footer with any bytes changed is corrupt or readable: nothing else comes out of it."""
 
-from __future__ import annotations
-
 import io
 import struct
 

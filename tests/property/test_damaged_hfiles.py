@@ -1,7 +1,5 @@
 """HFiles of any rows are read as they were written; damaged ones give an error of ours, never other cells."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

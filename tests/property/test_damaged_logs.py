@@ -1,7 +1,5 @@
 """Real log files cut anywhere and with bits turned over: blocks, a clear error, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

@@ -4,8 +4,6 @@ What the format has no check for may read as other rows: a bit of a value turned
 Where a damage cannot change what readers see, the rows must be the right ones.
 """
 
-from __future__ import annotations
-
 import io
 import signal
 import warnings
@@ -37,6 +35,7 @@ from support.nightly import nightly, scaled
 from support.real_tables import NAMES, files_of, right_rows
 from support.timestamp_tables import LABELS, NUMBER, Witnesses, declared, in_micros, label_of, make_table
 from support.timestamp_tables import OPTIONS as TIMES_OPTIONS
+from support.trips import table_options
 
 #: Each example reads a table and examines it twice.
 FEW = settings(max_examples=scaled(6, 50))
@@ -210,9 +209,7 @@ def test_a_backup_of_the_settings_makes_up_for_damage_to_them(data):
 
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("t", "id", ordering="ts"),
     "hoodie.index.type": "BLOOM",
     "hoodie.spark.driver.threads": "1",
 }

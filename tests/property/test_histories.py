@@ -1,8 +1,6 @@
 """Random histories of writes, some of which fail: after each the table holds what a dict of rows does, in all views,
 and its files, filters, statistics and earlier states are right."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Random histories: the changes between any two commits are those that a dict of rows tells."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Histories of tables of each index against a dict of rows: writes, writers that die, compactions, rollbacks."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The order of record keys is Java's, and range pruning never rules out a file that holds the key."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given

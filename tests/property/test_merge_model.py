@@ -1,7 +1,5 @@
 """Batches, logs and base files merge as a dict of rows does, taken row by row in the words of the format's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ The dict knows no files, but when each write began and was completed, and when c
 versions that were completed before its compaction was planned, in the order in which their writes began.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import ClassVar

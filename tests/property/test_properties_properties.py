@@ -1,7 +1,5 @@
 """Properties files: what is stored is read back, and damage is told."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 from hypothesis import example, given

@@ -1,8 +1,6 @@
 """Files and metafiles of tables removed: a read has the right rows or fails, never fewer in silence; and no write after
 it doubles a key."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress

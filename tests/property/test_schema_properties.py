@@ -1,7 +1,5 @@
 """Random schemas: they come back from Avro as they went, and rows move between them without loss."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

@@ -4,8 +4,6 @@ failure is an error of ours, and the process is as it was: its output, warning f
 Without a lock several writers of one table are a mistake (docs/concurrency.md): rows of refused writes may be there.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys
@@ -87,7 +85,6 @@ def test_threads_that_write_at_once(tmp_path, tables: str, locks: dict[str, str]
             state = load_state(storage)
             assert state.config.metadata_partitions == ("bloom_filters", "column_stats", "files", "record_index")
             validated = validate_metadata(storage, state.config, state.timeline, read_keys=read_keys)
-            assert validated is not None
             assert validated.problems == ()
 
 

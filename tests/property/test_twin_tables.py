@@ -1,7 +1,5 @@
 """A Copy-on-Write and a Merge-on-Read table take the same random histories, without Spark."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.nightly import nightly, scaled

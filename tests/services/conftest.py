@@ -1,7 +1,5 @@
 """A real Hive metastore for the tests of this folder; HOODIE_TEST_METASTORE=thrift://host:port names one that runs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

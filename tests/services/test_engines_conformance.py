@@ -4,8 +4,6 @@ The reader of support.engine_reader is written from docs/format/engines.md; its 
 of the library.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from itertools import count
@@ -34,6 +32,7 @@ from support.engine_reader import (
     splits_of_old_trino,
 )
 from support.nightly import by_day
+from support.trips import table_options
 
 HIVE = "hoodie.datasource.hive_sync."
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
@@ -205,12 +204,7 @@ def test_an_engine_that_follows_the_rules_reads_what_the_library_reads(
 ) -> None:
     settings, fill = KINDS[kind]
     storage = LocalStorage(str(tmp_path / "t"))
-    base = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "ts",
-    }
+    base = table_options("t", "id", partition="city", ordering="ts")
     table = ArrowTable.create(storage, {**base, **settings})
     fill(table)
     entries = entries_of(table, metastore_uri)

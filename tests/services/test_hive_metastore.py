@@ -3,8 +3,6 @@
 The entries are read with calls of the metastore's own interface. Source: docs/format/engines.md 1 to 5.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping
@@ -29,6 +27,7 @@ from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
 from support.metastore import Metastore as MetastoreServer
 from support.servers import running
+from support.trips import TRIPS
 
 HIVE = "hoodie.datasource.hive_sync."
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path"]
@@ -54,10 +53,7 @@ class Synced:
         ArrowTable.create(
             self.storage,
             {
-                "hoodie.table.name": "trips",
-                "hoodie.datasource.write.recordkey.field": "id",
-                "hoodie.datasource.write.partitionpath.field": "city",
-                "hoodie.datasource.write.precombine.field": "ts",
+                **TRIPS,
                 **options,
             },
         )

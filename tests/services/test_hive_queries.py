@@ -4,8 +4,6 @@ Both have no jar of Hudi. They read the view that a sync registers for such engi
 own entries through this library.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.hive12 import hive_12
 from support.spark_hive import SparkOnHive, running_spark_on_hive
+from support.trips import table_options
 
 pytestmark = pytest.mark.nightly
 
@@ -60,12 +59,7 @@ class Lake:
         self.uri = uri
         for name, settings in KINDS.items():
             storage = LocalStorage(str(folder / name))
-            base = {
-                "hoodie.table.name": name,
-                "hoodie.datasource.write.recordkey.field": "id",
-                "hoodie.datasource.write.partitionpath.field": "city",
-                "hoodie.datasource.write.precombine.field": "ts",
-            }
+            base = table_options(name, "id", partition="city", ordering="ts")
             ArrowTable.create(storage, {**base, **settings})
             table = self.tables[name] = ArrowTable(storage, WRITES)
             table.upsert(pa.concat_tables([rows("a", "b", "c", city="oslo", ts=3), rows("d", "e", city="rome", ts=6)]))

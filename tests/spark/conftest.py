@@ -1,7 +1,5 @@
 """One Spark session for all tests that need one: starting it costs more than most of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Arguments of calls with a session: the values of other libraries are taken, and what is none is refused in words."""
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 from pathlib import Path

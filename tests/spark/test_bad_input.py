@@ -1,7 +1,5 @@
 """What cannot be written is refused with an error that says why, and the table stays as it was."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

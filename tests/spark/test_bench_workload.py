@@ -1,7 +1,5 @@
 """The measured batches are what the tables of figures say they are."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F

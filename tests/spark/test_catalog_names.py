@@ -1,7 +1,5 @@
 """Tables by their names in the session's catalog. The entries of a real metastore: tests/services."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Change data with a Spark session."""
 
-from __future__ import annotations
-
 import pytest
 
 import hoodie

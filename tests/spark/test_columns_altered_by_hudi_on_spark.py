@@ -1,7 +1,5 @@
 """On Spark, too, altered columns have Hudi's rows: base files of now by Spark's reader, others by Arrow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compaction through the table: planned, run on executors, with a writer at work between."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -46,7 +44,6 @@ def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark,
     before = one.snapshot().toArrow()
     optimized = one.snapshot(optimized=True).toArrow()
     done = one.compact(options={"hoodie.spark.driver.max.rewrite.bytes": limit})
-    assert done is not None
     assert (done.instant, done.metadata.extra["who"], done.route) == (planned, "test", route)
     assert_same_rows(one.snapshot().toArrow(), before, ignore=["_hoodie_file_name"])
     assert (

@@ -1,7 +1,5 @@
 """The same updates, deletes and merges on twin tables, one with a session and one without: the rows stay the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from random import Random

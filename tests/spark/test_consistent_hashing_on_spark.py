@@ -1,7 +1,5 @@
 """A table of Hudi's consistent-hashing buckets, written by Spark's executors and asked by key."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names of tables in several databases: each is a table of its own, in its database's folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

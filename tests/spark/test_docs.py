@@ -3,8 +3,6 @@
 What runs is said in `support.pages`; `spark` is there. Tabs without Spark run without Java, in tests/unit/docs.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator

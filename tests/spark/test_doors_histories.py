@@ -1,7 +1,5 @@
 """Random histories through all the doors, calls, builder, SQL, data source and views: the table is a dict of rows."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,13 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.api.table import HoodieTable
+from support.trips import table_options
 
 COLUMNS = "id string, qty long, ts long"
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
+OPTIONS = table_options("t", "id", ordering="ts")
 
 Rows = dict[str, int]
 

@@ -1,7 +1,5 @@
 """SQL expressions without Spark beside Spark's own: the same text on the same rows, hundreds of them in one job."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pyarrow as pa

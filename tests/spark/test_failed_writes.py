@@ -1,7 +1,5 @@
 """Writes that fail or die on the way: readers see the table as it was, and the next write leaves nothing of them."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,7 +1,5 @@
 """Filters and streams of one table: Spark's rows are those that the table gives without a session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

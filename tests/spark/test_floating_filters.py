@@ -1,7 +1,5 @@
 """Filters on floating numbers take the rows that Spark takes of the same rows in memory, with NaN and both zeros."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import reduce

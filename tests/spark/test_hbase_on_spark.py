@@ -1,7 +1,5 @@
 """The HBase index on Spark: keys are asked for and entries put by driver threads, or by executors."""
 
-from __future__ import annotations
-
 import pytest
 
 import hoodie

@@ -1,7 +1,5 @@
 """Random histories that a Spark without an S3 connector carries out on S3: every reader sees what the model says."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from pathlib import Path

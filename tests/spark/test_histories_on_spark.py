@@ -1,7 +1,5 @@
 """Random histories on local disk: every reader sees what the model says."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The same history of writes by a Spark session and without one: the same table, by the same counts."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Incremental pulls as DataFrames: equal to those without Spark, pruned by Spark's own reader, asked for by options."""
 
-from __future__ import annotations
-
 import io
 from contextlib import redirect_stdout
 

@@ -1,7 +1,5 @@
 """Every index over executors: rows go where driver threads have them go, and readers agree on the table."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +88,6 @@ def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case
         state = load_state(LocalStorage(tmp_path / "far"))
         assert "record_index" in state.config.metadata_partitions
         told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
-        assert told is not None
         assert told.problems == ()
         assert told.partitions["record_index"] == expected.num_rows
     if "global" in case:

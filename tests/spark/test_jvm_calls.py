@@ -1,7 +1,5 @@
 """How often a read asks Spark's JVM: each call is a round trip, and short queries are little else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

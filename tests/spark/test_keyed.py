@@ -1,7 +1,5 @@
 """Times in partition paths and decimals in keys against Joda-Time and Java, and one key for one time on all routes."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Merges, updates and deletes by condition: what they make of a table, what they refuse, what they open."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 from pathlib import Path

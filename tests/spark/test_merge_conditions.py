@@ -1,7 +1,5 @@
 """MERGE beside plain Spark SQL, which says what rows a condition pairs, and beside the rows that Hudi's leaves."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

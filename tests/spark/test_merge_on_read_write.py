@@ -1,7 +1,5 @@
 """Merge-on-Read tables through Spark, near and spread: the rows that three readers see after each write."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Spark reads a table with a metadata table of Hudi's: its rows, filters that leave files out, and what it says. Its
 writes keep the file lists."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +58,6 @@ def test_writes_of_spark_build_and_keep_the_file_lists(spark: SparkSession, tmp_
     table.delete_partitions(["city1"])
     state = load_state(LocalStorage(tmp_path))
     told = validate_metadata(state.storage, state.config, state.timeline)
-    assert told is not None
     assert told.problems == ()
     with warnings.catch_warnings():
         warnings.simplefilter("error", MetadataTableIgnored)
@@ -92,7 +89,6 @@ def test_executors_build_the_partitions_of_a_large_table(
     assert counts == [1, 4, 1, 2, 1, 10]  # of each partition: shares of the table's files, then its file groups
     state = load_state(LocalStorage(tmp_path))
     told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert (told.problems, told.partitions["record_index"]) == ((), 510)
     assert not LocalStorage(tmp_path).list(".hoodie/.temp/staged")
     counts.clear()

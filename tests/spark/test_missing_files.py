@@ -1,7 +1,5 @@
 """Every way that Spark has to a table misses a published file that is gone, and sees a partition without metafile."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The notebooks of the documentation run, cell by cell."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path

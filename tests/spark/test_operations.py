@@ -1,7 +1,5 @@
 """What each operation makes of a table, against plain Python; read by Spark, by Arrow and by hudi-rs."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Of versions with equal ordering values the one that came last wins, whichever way executors take the rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Whatever a partition column holds, its rows are found again: by a scan, a filter, a partition path, other readers."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
 from functools import reduce

@@ -1,7 +1,5 @@
 """On Spark, too, nothing is written to file groups that a clustering of Hudi's is to replace: executors, SQL, jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from hoodie.storage import LocalStorage
 from support import spark_tables
 from support.clusterings import PLAN, WITHDRAW, plan_clustering
 from support.nightly import nightly
+from support.trips import table_options
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 FIRST = [("a", "oslo", 1, 1.0), ("b", "rome", 1, 2.0)]
@@ -104,12 +103,7 @@ def test_the_data_source_and_streams_keep_out_of_file_groups_under_a_pending_clu
 ) -> None:
     table = clustered(spark, tmp_path / "t", "COPY_ON_WRITE")
     hoodie.register(spark)
-    job = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "ts",
-    }
+    job = table_options("t", "id", partition="city", ordering="ts")
     with pytest.raises(Exception, match=PLAN):
         frame(spark, LATER).write.format("hudi").options(**job).mode("append").save(table.path)
     assert stored(table.path) == FIRST

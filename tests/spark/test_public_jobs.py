@@ -3,8 +3,6 @@
 A script of `jobs/` takes `spark`, `base` (a path) and `name` (of a table), and leaves `rows` beside `expected`.
 """
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """HoodieReadClient: which keys a table holds, their rows, and their file groups, on both routes and table types."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 from pyspark.sql import DataFrame

@@ -1,7 +1,5 @@
 """Merge-on-Read tables that Hudi wrote, read through Spark: base files natively, slices with logs merged by tasks."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from collections.abc import Callable
@@ -34,6 +32,7 @@ from hoodie.view.slices import merged_slices
 from support.nightly import by_day, nightly
 from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs_optimized
 from support.scans import plan_scan
+from support.trips import table_options
 
 Unpack = Callable[[str], Path]
 
@@ -443,9 +442,7 @@ def test_sql_and_hudis_options_make_tables_of_hudis_default_rule(spark: SparkSes
         assert properties[stored].endswith(".OverwriteWithLatestAvroPayload")
         frame = spark.createDataFrame([("a", 1)], "k string, ts bigint")
         job = {
-            "hoodie.table.name": "t",
-            "hoodie.datasource.write.recordkey.field": "k",
-            "hoodie.datasource.write.precombine.field": "ts",
+            **table_options("t", "k", ordering="ts"),
             "hoodie.datasource.write.table.type": {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}[kind],
         }
         write(frame, f"{made}2", job)

@@ -1,8 +1,6 @@
 """Base files that Python tasks read for Spark, as where its Java side has no connector: the same rows as by its own
 reader, and no more of the files than a read asks for."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 from typing import Any

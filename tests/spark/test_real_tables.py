@@ -1,7 +1,5 @@
 """Tables that Hudi wrote are read with the rows that Hudi and hudi-rs see in them, now and as of each instant."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every column type that Spark has comes back as it was written: by Spark, by Arrow and by hudi-rs."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Tables on S3 for a Spark whose Java side knows no S3: all goes through the storage's driver, in tasks, too."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

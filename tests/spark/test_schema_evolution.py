@@ -1,7 +1,5 @@
 """A table's columns grow with the batches that are written to it; whatever would lose values is refused."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The embedded session: found its Java, runs its workers with our Python."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

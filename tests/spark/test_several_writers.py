@@ -1,8 +1,5 @@
 """Several writers through Spark: attempts anew, clients that hold an instant, batches that are sent again."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +10,7 @@ import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import WriteConflict
 from hoodie.spark.read import snapshot
-from hoodie.storage.protocol import Storage
-from hoodie.storage.wrapped import WrappedStorage
+from support.meanwhile import Meanwhile, calls_of
 
 # By hand: workers import this module, and find no others of the tests.
 NIGHTLY = pytest.mark.nightly
@@ -53,27 +49,6 @@ def table(spark, tmp_path) -> HoodieTable:
     return made
 
 
-class Meanwhile(WrappedStorage):
-    """Does something else, once, before the write's plan is announced. Tasks get the storage itself."""
-
-    def __init__(self, inner: Storage, act: Callable[[], object]) -> None:
-        super().__init__(inner)
-        self.act: Callable[[], object] | None = act
-
-    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        if self.act is not None and path.endswith(".inflight"):
-            act, self.act = self.act, None
-            act()
-        return call()
-
-    def __reduce__(self) -> Any:
-        return (_same, (self.inner,))
-
-
-def _same(storage: Storage) -> Storage:
-    return storage
-
-
 @pytest.mark.parametrize(
     "route",
     [
@@ -91,7 +66,7 @@ def test_a_write_that_gave_way_is_done_again(spark, table, route):
         late[0] = True
         table.upsert(frame(spark, "a", note="first"))
 
-    other.storage = Meanwhile(table.storage, first)
+    other.storage = Meanwhile(table.storage, calls_of("create_new write", ".inflight"), first)
     assert other.upsert(frame(spark, "b", note="second")).updated == 1
     assert late == [True]
     assert notes(table) == {"a": "first", "b": "second"}

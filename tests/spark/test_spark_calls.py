@@ -1,7 +1,5 @@
 """format("hudi") of Spark's readers and writers, views, and what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,15 +8,13 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound
+from support.trips import table_options
 
 #: As Hudi's quick start has them.
 OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "uuid",
-    "hoodie.datasource.write.partitionpath.field": "partitionpath",
+    **table_options("trips", "uuid", partition="partitionpath", ordering="ts"),
     "hoodie.datasource.write.table.name": "trips",
     "hoodie.datasource.write.operation": "upsert",
-    "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.upsert.shuffle.parallelism": 2,
     "hoodie.insert.shuffle.parallelism": 2,
 }

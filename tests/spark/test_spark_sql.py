@@ -1,7 +1,5 @@
 """`spark.sql` after `hoodie.register`: it takes our statements, and leaves all others to Spark as they are."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 from collections.abc import Iterator
@@ -278,7 +276,6 @@ def test_a_new_session_makes_tables_and_views_beside_the_one_that_is_active(spar
     other.sql(f"CREATE TEMPORARY VIEW of_its_own USING hudi OPTIONS (path '{lake / 'of_other'}')")
     assert ids(other.table("of_other")) == ids(other.sql("SELECT * FROM of_its_own")) == [1]
     active = SparkSession.getActiveSession()
-    assert active is not None
     assert not active.catalog.tableExists("of_its_own")
 
 

@@ -1,7 +1,5 @@
 """What Spark's web UI shows of a session that works on S3: nothing of the credentials."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

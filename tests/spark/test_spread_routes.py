@@ -1,7 +1,5 @@
 """The ways in which a write is spread over executors give the same table as driver threads."""
 
-from __future__ import annotations
-
 import itertools
 
 import pyarrow as pa

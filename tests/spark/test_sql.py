@@ -1,7 +1,5 @@
 """SQL on tables of ours: what statements make of them, what goes on to Spark, what is refused and where."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 The answers are in tests/vectors/sql_statements.json; tests/engines/record_sql.py made them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A storage that refuses: writes and reads through Spark fail as errors of ours that say what to do, on both routes."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest
@@ -14,6 +12,7 @@ from hoodie.storage import LocalStorage
 from hoodie.testing.storage import RefusingStorage
 from support.nightly import nightly
 from support.routes import ROUTES
+from support.trips import table_options
 
 
 def rows(spark: SparkSession, low: int, high: int, version: int, partition: str = "cast(id % 2 as string)"):
@@ -116,12 +115,7 @@ def test_a_global_index_does_not_lead_driver_threads_past_their_limit(request, s
     assert (within.route, within.deleted) == ("driver", 1)
 
 
-NEW = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
+NEW = table_options("t", "id", partition="p", ordering="ts")
 
 
 @ROUTES

@@ -1,7 +1,5 @@
 """A stream into a table: each micro-batch once, across a process that is killed between commit and checkpoint."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -2,8 +2,6 @@
 page on streaming runs in test_docs: a query's Python processes make these slow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,15 +12,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
+from support.trips import table_options
 
 pytestmark = pytest.mark.nightly
 
 SCHEMA = "id string, city string, at long"
-KEYS = {
-    "hoodie.table.name": "copy",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "at",
-}
+KEYS = table_options("copy", "id", ordering="at")
 
 
 @pytest.fixture

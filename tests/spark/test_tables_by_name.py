@@ -1,7 +1,5 @@
 """Tables of ours by their names in Spark's own calls: `table`, `insertInto`, `saveAsTable`, `writeTo`, the catalog."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Tables of Hudi 1.x through Spark, where its route differs: logs with some columns only, ranges, change data."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables without a record key by DataFrames and SQL, written by threads of the driver and by executors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

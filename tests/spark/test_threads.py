@@ -1,7 +1,5 @@
 """Threads of one process that write through Spark at once: right tables, right routes, and the process's own output."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import sys

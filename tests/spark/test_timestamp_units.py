@@ -1,7 +1,5 @@
 """Spark reads timestamps of tables with contradicting witnesses as all reads do, and writes into such tables."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random filters of tuples keep the rows that a model in Python keeps: with Spark and without, in reads and updates."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 import operator

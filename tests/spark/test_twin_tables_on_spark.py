@@ -1,7 +1,5 @@
 """A Copy-on-Write and a Merge-on-Read table take the same random histories through a Spark session."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

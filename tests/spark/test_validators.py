@@ -1,7 +1,5 @@
 """Pre-commit validators: queries on the rows that a commit would make visible."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

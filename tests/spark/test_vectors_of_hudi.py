@@ -1,7 +1,5 @@
 """VECTOR columns, as Hudi 1.2.0 wrote them, are lists of numbers with and without Spark."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

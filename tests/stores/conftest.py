@@ -1,8 +1,6 @@
 """Servers on loopback: HDFS, Azurite for Azure, an emulator of Google Cloud Storage. `make stores` brings what they
 need and runs these tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

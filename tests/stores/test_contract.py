@@ -1,7 +1,5 @@
 """Storages on real servers are put to the suite of all storages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is Google Cloud Storage's own: answers that get lost, what it refuses, and bytes that its driver would lose."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """What is HDFS' own: name services and settings of Hadoop, permissions, servers that restart or are gone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from hoodie.storage import storage_for
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.testing.tables import ArrowTable
 from support.hdfs import Hdfs, write_conf
-from support.metastore import free_port
+from support.servers import free_port
 from support.undoing import COW, FIRST, MOR, SECOND, batch, read, upsert
 
 pytestmark = pytest.mark.stores

@@ -1,7 +1,5 @@
 """Spark on tables of HDFS, which its own client reads, and of Azure and Google, which only Python tasks reach."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

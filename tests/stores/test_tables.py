@@ -1,7 +1,5 @@
 """Whole tables on real servers, without Spark: histories of writes beside a model, and several writers at once."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

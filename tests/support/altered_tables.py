@@ -1,7 +1,5 @@
 """Tables whose columns Hudi altered with schema-on-read, and the rows that it reads of them."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import json

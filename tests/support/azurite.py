@@ -1,18 +1,14 @@
 """Azurite, the emulator of Azure's blobs, on loopback: from npm, which `make stores` brings."""
 
-from __future__ import annotations
-
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hoodie.storage import FsspecStorage
-from support.metastore import free_port
-from support.servers import Server
+from support.servers import Server, answers, free_port
 
 _ACCOUNT = "devstoreaccount1"  # with the key that everyone's Azurite has
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -24,7 +20,7 @@ def running_azurite(folder: Path) -> Iterator[dict[str, Any]]:
     port = free_port()
     where = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder / "blobs")]
     quiet = ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
-    server = Server("azurite", [_azurite(), *where, *quiet], folder, lambda said: _listens(port))
+    server = Server("azurite", [_azurite(), *where, *quiet], folder, lambda said: answers(port))
     try:
         server.start()
         url = f"http://127.0.0.1:{port}/{_ACCOUNT}"
@@ -41,11 +37,3 @@ def _azurite() -> str:
     if not found:
         raise RuntimeError("no azurite-blob: run `make stores`, or set HOODIE_TEST_AZURITE to its path")
     return found
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True

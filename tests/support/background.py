@@ -1,7 +1,5 @@
 """What stands for a background thread in tests that decide what happens when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

@@ -1,7 +1,5 @@
 """The bits that stand for keys in a bloom filter, all of them at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

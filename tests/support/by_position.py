@@ -1,8 +1,6 @@
 """The rows of a scan as Spark puts them together, without Spark: base files but for the rows that logs replace, by
 their positions, and the rows of the logs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

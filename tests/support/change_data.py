@@ -1,7 +1,5 @@
 """Tables with change data that Hudi wrote, and the rows of its own query of it."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Clusterings as Hudi plans them, which nobody carries out."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from hoodie.formats.timeline.plans import encode_replace_plan

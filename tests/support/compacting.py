@@ -1,11 +1,10 @@
 """A small Merge-on-Read table that tests compact."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pyarrow as pa
 
+from hoodie.services.compaction.job import CompactionJob, begin_compaction
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
@@ -76,3 +75,10 @@ def notes_of(rows: pa.Table) -> dict[str, str]:
 def claims_end(storage: Storage) -> None:
     """As time goes by after their holders died."""
     storage.delete_tree(".hoodie/.locks")
+
+
+def begun(storage: Storage, instant: str) -> CompactionJob:
+    """A plan that is being run."""
+    job = begin_compaction(storage, Settings.of({}), instant)
+    assert job is not None
+    return job

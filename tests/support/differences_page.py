@@ -3,8 +3,6 @@
 python -m support.differences_page > ../docs/differences-from-hudi.md     in tests/
 """
 
-from __future__ import annotations
-
 from support.engine_cases import CASES, Difference
 
 _PAGE = """# Differences from Hudi

@@ -1,7 +1,5 @@
 """Random histories that the library and the real Hudi carry out alike, by the same options and rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random

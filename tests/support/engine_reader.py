@@ -5,8 +5,6 @@ Java's record readers do behind the splits (merging logs) is not among an engine
 not read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Random SQL expressions, and rows whose values are where types end: nulls, NaN, two zeros, the last digit."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal

@@ -5,8 +5,6 @@ when it ends), and 416 for a range behind the end. One request is carried out at
 step.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,16 +3,14 @@
 `cd tests && python -m support.hbase FOLDER` runs one until its standard input ends, and says its address.
 """
 
-from __future__ import annotations
-
-import socket
 import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
 
-from support.metastore import EXPORTS, OPENS, free_port, hive_site
-from support.servers import Server, running
+from support.metastore import EXPORTS, OPENS, hive_site
+from support.servers import Server, answers, free_port, running
+from support.zookeeper import takes_sessions
 from tools.engines import hbase_jars, java_home
 
 _LOG4J = """\
@@ -75,7 +73,7 @@ class HBase:
         quorum = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         bind = ["-b", "127.0.0.1", "-p", str(gateway), "--infoport", "-1", "start"]
         self._zookeeper = Server(
-            "zookeeper", self._command(quorum, "128m", f"{folder}/zoo.cfg"), folder, lambda _: _serves(zookeeper)
+            "zookeeper", self._command(quorum, "128m", f"{folder}/zoo.cfg"), folder, lambda _: takes_sessions(zookeeper)
         )
         self._region_server = Server(
             "regionserver",
@@ -99,7 +97,7 @@ class HBase:
             "gateway",
             self._command("org.apache.hadoop.hbase.thrift.ThriftServer", "256m", *bind),
             folder,
-            lambda _: _answers(gateway),
+            lambda _: answers(gateway),
         )
 
     def start(self) -> None:
@@ -131,25 +129,6 @@ class HBase:
         modules = [*OPENS, *EXPORTS, "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED"]
         options = [f"-Xmx{heap}", *_SMALL, *modules, "-Djava.net.preferIPv4Stack=true", "-Dhbase.log.dir=."]
         return [str(self._java), *options, "-cp", f"{self.conf}:{self._jars}/*", main, *arguments]
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
-
-
-def _serves(port: int) -> bool:
-    """Whether a ZooKeeper takes sessions."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), 1) as connection:
-            connection.sendall(b"srvr")
-            with connection.makefile("rb") as answer:
-                return b"Mode: standalone" in answer.read()
-    except OSError:
-        return False
 
 
 if __name__ == "__main__":

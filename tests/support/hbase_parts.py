@@ -1,7 +1,5 @@
 """A table's settings and timeline, and calls of its HBase index: what tests of the index alone share."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from hoodie.config.table import from_properties

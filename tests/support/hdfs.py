@@ -4,8 +4,6 @@ the Java that HOODIE_TEST_HDFS names, `java:folder`.
 `cd tests && python -m support.hdfs FOLDER` runs one until its standard input ends, and says its address.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -13,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from support.hive12 import hive_jars
-from support.metastore import EXPORTS, OPENS, free_port, hive_site
+from support.metastore import EXPORTS, OPENS, hive_site
 from support.older_java import java_for_hadoop_2
-from support.servers import Server, running
+from support.servers import Server, free_port, running
 
 _LOG4J = """\
 log4j.rootLogger=INFO,out

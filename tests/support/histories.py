@@ -1,8 +1,6 @@
 """A history of writes on a table, step by step beside its model: after each the table holds what a dict of rows does,
 in all views, and its files, filters, statistics and earlier states are right."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from collections.abc import Mapping

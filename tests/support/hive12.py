@@ -4,8 +4,6 @@
 needs a JDK of version 17 to 22: one with a compiler, for the launcher, and with what Hadoop 2 asks of Java's security.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

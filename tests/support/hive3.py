@@ -1,13 +1,12 @@
 """Hive 3.1.3 with the input formats of Hudi 0.15: a metastore of its own release, and its command line."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from support.metastore import await_port, free_port, hive_site
+from support.metastore import await_port, hive_site
+from support.servers import free_port
 from tools.engines import hive_class_path, hive_launcher, java_home
 
 #: Without these a job counts the rows of all file versions: see docs/engines/hive.md.

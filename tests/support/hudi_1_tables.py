@@ -3,8 +3,6 @@
 Its README says what is inside, and how values are written there.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import json

@@ -1,7 +1,5 @@
 """The real Hudi in a process of its own: PySpark 3.5, one JVM a release, which answers requests one after another."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """Options of jobs in the form that public Hudi jobs have, and what becomes of each here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rows and deletes as a write hands them to the merge, for tests."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

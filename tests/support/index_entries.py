@@ -1,7 +1,5 @@
 """The indexes there are, as tests of all of them see them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Instant times for tests."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable
 

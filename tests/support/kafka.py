@@ -3,15 +3,11 @@
 `cd tests && python -m support.kafka FOLDER` runs one until its standard input ends, and says its address.
 """
 
-from __future__ import annotations
-
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
-from support.metastore import free_port
-from support.servers import Server, running
+from support.servers import Server, answers, free_port, running
 from tools.engines import java_home, kafka_jars
 
 _SMALL = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -49,21 +45,13 @@ class Kafka:
         tool, name = [*java, "kafka.tools.StorageTool"], "hoodie-hoodie-hoodie00"
         subprocess.run([*tool, "format", "-t", name, "-c", str(settings)], check=True, capture_output=True)
         command = [*java, "kafka.Kafka", str(settings)]
-        self._server = Server("kafka", command, folder, lambda _: _answers(port))  # its jars have no logger
+        self._server = Server("kafka", command, folder, lambda _: answers(port))  # its jars have no logger
 
     def start(self) -> None:
         self._server.start(180)
 
     def stop(self) -> None:
         self._server.stop()
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 if __name__ == "__main__":

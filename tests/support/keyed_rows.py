@@ -1,7 +1,5 @@
 """Rows with their keys, as readers have them."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from hoodie.keygen.arrow_keys import partition_path, record_key

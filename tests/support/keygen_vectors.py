@@ -1,7 +1,5 @@
 """What a vector of tests/vectors/keygen.json is about: the key generator and its settings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hoodie.config.keygen import TimestampType, TimeUnit

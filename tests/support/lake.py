@@ -1,7 +1,5 @@
 """A folder of small tables, and the command line on it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

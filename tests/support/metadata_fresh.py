@@ -1,8 +1,6 @@
 """A metadata table that was kept, beside one that is built of the same table's files: an oracle that no write has
 touched."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -16,7 +14,6 @@ from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
 from hoodie.metadata.merging import united
 from hoodie.metadata.read import read_records
 from hoodie.metadata.records import file_ids
-from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import State
 from hoodie.reading.row_keys import read_keys
@@ -26,6 +23,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
+from support.metadata_tables import metadata_of
 from support.scans import plan_scan
 
 Told = dict[str, list[Any]]
@@ -62,7 +60,6 @@ def check_kept(storage: Storage) -> bool:
             rows, expected = (read_scan(scan).to_pylist() for scan in (by_metadata, plan_scan(state, settings=_OFF)))
             assert repr(rows) == repr(expected)  # as texts: NaN is equal to none
     validated = validate_metadata(storage, state.config, state.timeline, read_keys=read_keys)
-    assert validated is not None
     assert validated.problems == ()
     if all(instant.state is State.COMPLETED for instant in state.timeline.instants):  # else none is built
         kept, fresh = told(storage), told_afresh(storage)
@@ -86,9 +83,7 @@ def told(storage: Storage) -> Told:
     """All that a metadata table says, by partition, but for what a build cannot know: when a key was inserted, and
     statistics of logs, which only the commits that wrote them have made; and for folders without files, which a
     rollback leaves on the storage and not in the lists."""
-    state = load_state(storage)
-    table = open_metadata(storage, state.config, state.timeline)
-    assert table is not None
+    table = metadata_of(load_state(storage))
     assert not table.problem()
     parts: Told = {}
     for partition in sorted(table.ready):

@@ -1,7 +1,5 @@
 """Metadata tables by real Hudi: data tables with them, their HFiles, and the records that Hudi read of them."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -11,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.table.properties import PROPERTIES
+from hoodie.table.state import TableState
 from support.real_tables import files_of
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "metadata"
@@ -58,3 +58,10 @@ def hfiles(name: str) -> Iterator[tuple[str, bytes]]:
             for block in read_blocks(data, path):
                 if block.kind is BlockKind.HFILE_DATA:
                     yield path, bytes(block.content)
+
+
+def metadata_of(state: TableState) -> MetadataTable:
+    """The metadata table of a table that has one."""
+    table = open_metadata(state.storage, state.config, state.timeline)
+    assert table is not None
+    return table

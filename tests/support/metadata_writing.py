@@ -1,7 +1,5 @@
 """Records of the metadata table as Hudi writes them, with fastavro."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

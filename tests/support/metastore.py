@@ -3,16 +3,13 @@
 `cd tests && python -m support.metastore FOLDER` runs one until its standard input ends, and says its address.
 """
 
-from __future__ import annotations
-
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.servers import running
+from support.servers import Server, answers, free_port, running
 from support.zookeeper import JARS, java
 
 _PATIENCE = 180.0
@@ -45,9 +42,15 @@ class Metastore:
     def __init__(self, folder: Path, *, quick: bool = True, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self._settings = {**_SETTINGS, **(settings or {})}
-        self._compiler = ["-XX:TieredStopAtLevel=1"] if quick else []
+        compiler = ["-XX:TieredStopAtLevel=1"] if quick else []
         self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        command = [
+            *(java(), "-Xmx512m", "-XX:+UseSerialGC", *compiler, *OPENS, *EXPORTS),
+            *(f"-Djava.io.tmpdir={folder}", f"-Dderby.stream.error.file={folder}/derby.log"),
+            *("-cp", f"{folder / 'conf'}:{JARS}/*", "org.apache.hadoop.hive.metastore.HiveMetaStore"),
+            *("-p", str(self.port)),
+        ]
+        self._server = Server("metastore", command, folder, lambda _: answers(self.port))
 
     @property
     def uri(self) -> str:
@@ -59,32 +62,10 @@ class Metastore:
         (conf / "hive-site.xml").write_text(
             hive_site({k: v.format(folder=self.folder) for k, v in self._settings.items()})
         )
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(java(), "-Xmx512m", "-XX:+UseSerialGC", *self._compiler, *OPENS, *EXPORTS),
-                    *(f"-Djava.io.tmpdir={self.folder}", f"-Dderby.stream.error.file={self.folder}/derby.log"),
-                    *("-cp", f"{conf}:{JARS}/*", "org.apache.hadoop.hive.metastore.HiveMetaStore"),
-                    *("-p", str(self.port)),
-                ],
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        await_port(self.port, self._process, self.folder / "log")
+        self._server.start(_PATIENCE)
 
     def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+        self._server.stop()
 
 
 def hive_site(settings: dict[str, str]) -> str:
@@ -95,14 +76,10 @@ def hive_site(settings: dict[str, str]) -> str:
 def await_port(port: int, process: subprocess.Popen[bytes], log: Path, patience: float = _PATIENCE) -> None:
     """Wait until a server answers. Raises RuntimeError with the end of its log when it does not."""
     end = time.monotonic() + patience
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            if process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"no server on port {port}: {log.read_text()[-3000:]}") from None
-            time.sleep(0.2)
+    while not answers(port):
+        if process.poll() is not None or time.monotonic() > end:
+            raise RuntimeError(f"no server on port {port}: {log.read_text()[-3000:]}")
+        time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """The model of a table of version 8 or 9: its merge mode says which version of a row wins, in logs as in base files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Cases that are slow and rarely fail alone: `make nightly` runs them, the default suite a few of their kind."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping

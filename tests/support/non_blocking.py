@@ -1,7 +1,5 @@
 """Writers of NON_BLOCKING_CONCURRENCY_CONTROL whose steps a test mixes: each has an instant and files, and waits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 `python -m support.notebooks examples/notebook.ipynb` runs one in an empty folder and stores what its cells show.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """A Java for servers that newer ones do not run."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a table must hold, told by others: the rows noted when it was made, hudi-rs, and a comparison that explains."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import decimal

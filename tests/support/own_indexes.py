@@ -1,7 +1,5 @@
 """Indexes of a user's own, as `hoodie.index.class` names them: they know a table by reading all of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

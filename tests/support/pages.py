@@ -6,8 +6,6 @@ says what it does: `# -> (3, 0)` is the value of an expression, `# raises Invali
 part of its message. A value may stand alone on the next line.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import tokenize

@@ -1,7 +1,5 @@
 """The cases of `engine_cases` as entries of a metastore, and rows as query engines show them."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import json

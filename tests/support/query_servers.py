@@ -3,8 +3,6 @@
 `cd tests && python -m support.query_servers trino FOLDER thrift://host:port` runs one until its standard input ends.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -14,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from support.metastore import OPENS, free_port
-from support.servers import Server, running
+from support.metastore import OPENS
+from support.servers import Server, free_port, running
 from tools.engines import PRESTO, java_home, presto, trino
 
 _SMALL = ["-Xmx1200m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256M"]

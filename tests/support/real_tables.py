@@ -1,7 +1,5 @@
 """Tables by real Hudi whose files tests damage: in memory, as paths and contents."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from functools import cache

@@ -1,7 +1,5 @@
 """Tables with a history worth a report."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from hoodie.config.options import Options
@@ -11,6 +9,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS
 
 #: A partition that would be markup if it were not escaped.
 EVIL = "<script>alert(1)<script>"
@@ -20,10 +19,7 @@ DUE = Options({"hoodie.compact.inline.max.delta.commits": "1"})
 def table_with_history(storage: Storage, kind: str = "MERGE_ON_READ") -> ArrowTable:
     """Six commits on three partitions, a compaction where there are logs, a savepoint and a clean; logs since then."""
     options = {
-        "hoodie.table.name": "trips",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "ts",
+        **TRIPS,
         "hoodie.datasource.write.table.type": kind,
         "hoodie.clean.automatic": "false",
         "hoodie.parquet.small.file.limit": "0",

@@ -1,7 +1,5 @@
 """Files of the ordinary suite once more, in a process of their own that a setting sends to a real server."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The two engines that may carry a Spark write or look-up: threads of the driver, or executors."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.nightly import nightly

@@ -3,8 +3,6 @@
 HOODIE_TEST_S3=http://key:secret@host:port names a server that runs already; without it there is an emulator.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

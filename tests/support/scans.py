@@ -1,7 +1,5 @@
 """Plans of reads in few words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings

@@ -1,7 +1,6 @@
 """A server process that ends with the process that started it, however that one ends."""
 
-from __future__ import annotations
-
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,6 +70,21 @@ class Server:
             self._process.stdin.close()
             self._process.wait()
             self._process = None
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    """Whether somebody listens."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 class Startable(Protocol):

@@ -1,8 +1,6 @@
 """Random histories through the table that people hold, by driver threads and executors in turn, beside a model: every
 reader sees what the model says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType

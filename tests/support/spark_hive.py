@@ -5,8 +5,6 @@ catalog of all.
 a query of Python's (`spark` and `hoodie` are there), answered by one line of JSON.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -15,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.metastore import await_port, free_port
+from support.metastore import await_port
+from support.servers import free_port
 from support.zookeeper import JARS, java
 
 READY = "ready"

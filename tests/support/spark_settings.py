@@ -1,7 +1,5 @@
 """Settings of Spark sessions that move few rows: small shuffles, a JVM and Python workers that start fast."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table that most Spark tests write: rows k0, k1 and so on by id, in partitions of p, ordered by ts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession

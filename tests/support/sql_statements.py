@@ -1,7 +1,5 @@
 """Statements of Hudi's SQL pages: what the real Hudi answered to each, and how its answers and ours compare."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

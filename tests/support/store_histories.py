@@ -1,7 +1,5 @@
 """Random histories of writes on a storage, beside a model of what the table holds."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Where the tests on real servers put their tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4

@@ -3,8 +3,6 @@
 What is drawn are values, to print and to run on any driver: `hoodie.testing.tables.ArrowTable` or Spark.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What `tag_location` is to say of twenty keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

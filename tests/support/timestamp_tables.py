@@ -1,7 +1,5 @@
 """Tables whose commits, file labels and footers say what they like about the unit of timestamps."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -15,15 +13,14 @@ import pyarrow.parquet as pq
 
 from hoodie.storage.protocol import Storage
 from hoodie.testing.tables import ArrowTable
+from support.trips import table_options
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "timestamps"
 
 #: 2019-12-31 23:59:59.999 in milliseconds.
 NUMBER = 1577836799999
 OPTIONS = {
-    "hoodie.table.name": "times",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "part",
+    **table_options("times", "id", partition="part"),
     "hoodie.table.precombine.field": "seq",
     "hoodie.parquet.small.file.limit": "0",
 }

@@ -1,8 +1,6 @@
 """Random histories of twin tables: after each step both hold the rows of a dict, in every view, and no service changes
 a row."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

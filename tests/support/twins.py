@@ -4,8 +4,6 @@ The dict knows the rule that both follow: of two versions of a row the one of th
 ones the later, and a delete is for good: what comes after it begins anew. It knows no file, log or index.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

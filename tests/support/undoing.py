@@ -1,12 +1,9 @@
 """Tables with a history to undo, without Spark: what the tests of rollback, savepoint and restore share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from hoodie.errors import HoodieError
@@ -24,27 +21,18 @@ from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import complete, create_requested, to_inflight
+from support.compacting import NOW, Rows, batch
 from support.oracles import read_hudi_rs
 from support.trips import TRIPS
 
-COW = {
-    **TRIPS,
-    "hoodie.spark.driver.threads": "1",
-}
+COW = {**TRIPS, "hoodie.spark.driver.threads": "1"}
 MOR = {**COW, "hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.parquet.small.file.limit": "0"}
-NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
-Rows = Mapping[str, tuple[str, int, str]]
 
 FIRST: Rows = {"a": ("oslo", 1, "first"), "b": ("oslo", 1, "first"), "c": ("rome", 1, "first")}
 SECOND: Rows = {"b": ("oslo", 2, "second"), "c": ("rome", 2, "second")}
 THIRD: Rows = {"a": ("oslo", 3, "third"), "c": ("rome", 3, "third"), "d": ("bern", 3, "third")}
 LATER: Rows = {"b": ("oslo", 9, "later"), "d": ("bern", 9, "later")}
 Act = Callable[[Storage], object]
-
-
-def batch(rows: Rows) -> pa.Table:
-    columns = [list(column) for column in zip(*rows.values(), strict=True)]
-    return pa.table({"id": list(rows), "city": columns[0], "ts": pa.array(columns[1], pa.int64()), "note": columns[2]})
 
 
 def opened(storage: Storage) -> ArrowTable:

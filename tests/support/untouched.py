@@ -1,7 +1,5 @@
 """That what is refused changes no file of a table."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

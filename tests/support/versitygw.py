@@ -1,12 +1,8 @@
 """A server of S3 that is no emulator of tests: versitygw, which keeps objects as files."""
 
-from __future__ import annotations
-
-import socket
 from pathlib import Path
 
-from support.metastore import free_port
-from support.servers import Server
+from support.servers import Server, answers, free_port
 from tools.engines import versitygw
 
 _KEY, _SECRET = "hoodie", "hoodie-secret"
@@ -21,7 +17,9 @@ class Versitygw:
         data = folder / "data"
         data.mkdir()
         options = ["--port", f"127.0.0.1:{self.port}", "--access", _KEY, "--secret", _SECRET, "--quiet"]
-        self._server = Server("s3", [str(versitygw()), *options, "posix", str(data)], folder, lambda _: self._answers())
+        self._server = Server(
+            "s3", [str(versitygw()), *options, "posix", str(data)], folder, lambda _: answers(self.port)
+        )
 
     @property
     def address(self) -> str:
@@ -32,10 +30,3 @@ class Versitygw:
 
     def stop(self) -> None:
         self._server.stop()
-
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except OSError:
-            return False
-        return True

@@ -1,7 +1,5 @@
 """A plugin of pytest: the package of the HBase index is not there. `-p support.without_hbase`"""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder

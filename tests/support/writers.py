@@ -1,7 +1,5 @@
 """Threads that write into the same tables, each its own keys, so that each knows what the tables must hold of them."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

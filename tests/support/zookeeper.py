@@ -1,12 +1,8 @@
 """A real ZooKeeper server on loopback, and Curator's own lock in a JVM: both from the jars of pyspark."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +11,9 @@ from typing import Any
 import pyspark
 
 from hoodie.spark.java import ensure_java
+from support.servers import Server, free_port
 
 JARS = Path(pyspark.__file__).parent / "jars"
-_PATIENCE = 60.0
 _CONFIG = """\
 tickTime=500
 dataDir={folder}/data
@@ -32,49 +28,35 @@ class ZooKeeper:
     """A server that can be stopped and started again on the same data."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
-        self._process: subprocess.Popen[bytes] | None = None
+        self.port = free_port()
+        config = folder / "zoo.cfg"
+        config.write_text(_CONFIG.format(folder=folder, port=self.port))
+        command = [
+            *(java(), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JARS}/*"),
+            *("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)),
+        ]
+        self._server = Server("zookeeper", command, folder, lambda _: takes_sessions(self.port))
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        config = self.folder / "zoo.cfg"
-        config.write_text(_CONFIG.format(folder=self.folder, port=self.port))
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(java(), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JARS}/*"),
-                    *("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        end = time.monotonic() + _PATIENCE
-        while not self._is_ready():
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"ZooKeeper did not start: {(self.folder / 'log').read_text()[-2000:]}")
-            time.sleep(0.1)
+        self._server.start()
 
     def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        self._server.stop()
 
-    def _is_ready(self) -> bool:
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
-                connection.sendall(b"srvr")  # "ruok" has its answer before the server takes sessions
-                with connection.makefile("rb") as answer:
-                    return b"Mode: standalone" in answer.read()
-        except OSError:
-            return False
+
+def takes_sessions(port: int) -> bool:
+    """Whether a ZooKeeper does."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(b"srvr")  # "ruok" has its answer before the server takes sessions
+            with connection.makefile("rb") as answer:
+                return b"Mode: standalone" in answer.read()
+    except OSError:
+        return False
 
 
 def java() -> str:
@@ -83,16 +65,6 @@ def java() -> str:
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     assert found is not None
     return found
-
-
-@contextmanager
-def running_zookeeper(folder: Path) -> Iterator[ZooKeeper]:
-    server = ZooKeeper(folder)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
 
 
 class Curator:

@@ -42,10 +42,6 @@ def local_update(
     return updates.update(_call(storage, frames), condition, values, settings, name)
 
 
-def local_delete(storage: Storage, condition: Any, name: str, frames: Frames, settings: Settings) -> WriteResult:
-    return updates.delete_where(_call(storage, frames), condition, settings, name)
-
-
 def _call(storage: Storage, frames: Frames) -> TableCall:
     if frames is not None and not isinstance(frames, Mapping):
         raise InvalidInput(
@@ -70,7 +66,7 @@ def delete_by_condition(
     with failures_heard(table.storage, "DELETE"):
         settings = table._condition_settings(options)
         if table.session is None:
-            return local_delete(table.storage, condition, name, frames, settings)
+            return updates.delete_where(_call(table.storage, frames), condition, settings, name)
         from hoodie.spark.merge import run  # PySpark is there: the table has a session
 
         refuse_frames(frames)

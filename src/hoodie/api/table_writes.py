@@ -32,7 +32,6 @@ from hoodie.table.state import load_state
 from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.result import WriteResult, failures_heard
 from hoodie.writing.run import delete_partitions, run
-from hoodie.writing.write import as_emptying
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -60,7 +59,7 @@ def write_rows(
     if not settings.drops_existing(operation):
         batch = engine.check(storage, operation, rows, settings)
         if emptied:
-            adapt = partial(as_emptying, partitions=frozenset(emptied))
+            adapt = partial(replace, emptied=frozenset(emptied))
             batch = replace(batch, write=adapt(batch.write), adapt=adapt)
         return run(batch)
     if not load_state(storage).config.record_key:

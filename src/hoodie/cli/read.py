@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -209,7 +209,7 @@ def _answer(call: Call, question: Question, form: str, file: str | None) -> int:
     if call.as_json or form == "table":
         if file:
             raise click.UsageError("--output needs --format csv, json or parquet")
-        shown = question if call.as_json or question.limit is not None else question.limited(_SHOWN)
+        shown = question if call.as_json or question.limit is not None else replace(question, limit=_SHOWN)
 
         def do(target: Target) -> Rows:
             return Rows(*rows.row_values(target.storage, shown, target.options))

@@ -74,9 +74,6 @@ class Question:
             raise InvalidInput(f"--columns {columns!r} names no column; without it all are read")
         return cls(**{**option_values, "columns": names, **more})
 
-    def limited(self, limit: int) -> Question:
-        return replace(self, limit=limit)
-
 
 def plan_question(state: TableState, question: Question, settings: ReadSettings) -> ScanPlan:
     """The read that answers a question. Raises InvalidInput; as `plan_read`"""

@@ -32,10 +32,6 @@ class TableStrategy(StrEnum):
     RT = "RT"
 
 
-def _formats(names: tuple[str, ...]) -> bool:
-    return {name.lower() for name in names} <= set(ManifestFormat)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestOptions:
     """Lists of the newest base files that are kept beside the table."""
@@ -46,7 +42,7 @@ class ManifestOptions:
         "Lists of the newest base files to write after each commit: symlink (one for each partition, for Presto, "
         "Trino and Athena), csv (one for the table, for BigQuery), or both, separated by a comma.",
         expected="symlink, csv or both",
-        check=_formats,
+        check=lambda names: {name.lower() for name in names} <= set(ManifestFormat),
     )
 
     view: bool = option(

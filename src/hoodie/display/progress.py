@@ -148,7 +148,7 @@ def progress(what: str, tasks: int, *, show: bool) -> Iterator[Advance]:
     show   False: the options want none
     """
     if not show or not tasks:
-        yield _silent
+        yield lambda tasks, rows, size: None
         return
     with working(what) as work:
         bar = _bar(what, tasks) if is_interactive() else None
@@ -168,10 +168,6 @@ def progress(what: str, tasks: int, *, show: bool) -> Iterator[Advance]:
                 yield advance
         finally:
             work.what, work.tasks, work.finished, work.rows, work.size, work.quiet = name, 0, 0, 0, 0, False
-
-
-def _silent(tasks: int, rows: int, size: int) -> None:
-    return None
 
 
 def reporting(name: str, call: Callable[Concatenate[Client, P], T]) -> Callable[Concatenate[Client, P], T]:

@@ -4,24 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
-from hoodie.errors import CorruptFile, InvalidInput
+from hoodie.errors import CorruptFile
 from hoodie.formats.parquet.columns import open_parquet
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.table_version import VERSIONS
 from hoodie.table.properties import PROPERTIES
 from hoodie.timeline.timeline import instant_file_name
-
-
-def examine_for(engine: str, scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """What stands between a table and an engine, one of `ENGINES`."""
-    return _RULES[engine](scene, contents)
-
-
-def check_engine(engine: str) -> None:
-    """Raises InvalidInput on an engine that is not among `ENGINES`; "" is none."""
-    if engine and engine not in _RULES:
-        raise InvalidInput(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
-
 
 #: A payload class that Hudi has in 0.15 and 1.0 alone.
 _GONE = ".FirstValueAvroPayload"
@@ -92,11 +80,10 @@ def _hive(scene: Scene, contents: Contents) -> Iterator[Finding]:
             yield _finding(Fault.FOREIGN, newest.path, problem, advice)
 
 
-_RULES: Mapping[str, Callable[[Scene, Contents], Iterator[Finding]]] = {
+#: What stands between a table and an engine; `hoodie check --for` takes its name.
+ENGINES: Mapping[str, Callable[[Scene, Contents], Iterator[Finding]]] = {
     "hive": _hive,
     "hudi-1.x": _hudi_1,
     "presto": _presto,
     "trino": _trino,
 }
-#: What `hoodie check --for` takes.
-ENGINES = tuple(_RULES)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, TableConfig, from_properties
-from hoodie.doctor.engines import check_engine, examine_for
+from hoodie.doctor.engines import ENGINES
 from hoodie.doctor.files import damaged_metafiles, examine_files, named_and_missing
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
 from hoodie.doctor.key_columns import damaged_history_of_columns, lost_key_columns
@@ -27,7 +27,7 @@ from hoodie.doctor.timeline import (
     read_settings,
     temporaries,
 )
-from hoodie.errors import CorruptFile, HoodieError, clause
+from hoodie.errors import CorruptFile, HoodieError, InvalidInput, clause
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.storage.wrapped import WrappedStorage
@@ -88,7 +88,8 @@ def examine(
     Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read; InvalidInput on
              another engine
     """
-    check_engine(engine)
+    if engine and engine not in ENGINES:
+        raise InvalidInput(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
     properties, findings = read_settings(storage)
     if properties is None:
         return Findings(findings)
@@ -146,7 +147,7 @@ def examine(
     if rows or metafiles:
         findings += damaged_metafiles(scene)
     if engine:
-        findings += examine_for(engine, scene, contents)
+        findings += ENGINES[engine](scene, contents)
     if history or any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))

@@ -57,6 +57,7 @@ def examine_files(scene: Scene, contents: Contents, *, rows: bool = False) -> It
     missing = list(_missing(scene, contents, published, entries_by_path))
     yield from missing
     yield from _published_twice(contents)
+    yield from _of_another_commit(scene, contents)
     yield from _sizes(published, entries_by_path, rows=rows)
     yield from _orphans(scene, contents, published, entries_by_path)
     yield from _strays(scene)
@@ -260,6 +261,17 @@ def _published_twice(contents: Contents) -> Iterator[Finding]:
                     problem = f"both {other.requested} and {instant.requested} say that they published it"
                     advice = "A commit was copied, or two writers used one name: compare the two commits"
                     yield Finding(Severity.ERROR, Fault.TWICE, path, problem, advice)
+
+
+def _of_another_commit(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    """Commits that name a base file with another instant in its name."""
+    for instant, metadata in sorted(contents.commits.items()):
+        files = (parse_data_file(*split(path), 0) for path in sorted(metadata.paths))
+        wrong = (file for file in files if isinstance(file, BaseFile) and file.instant != instant.requested)
+        if (file := next(wrong, None)) is not None:
+            problem = f"it names {file.path}, which instant {file.instant} wrote: the content is another commit's"
+            advice = "Changes, and reads as of an instant, are wrong: restore it from a copy of the table"
+            yield Finding(Severity.ERROR, Fault.UNREADABLE, scene.timeline.path(instant), problem, advice)
 
 
 def _sizes(published: PublishedFiles, present: Present, *, rows: bool) -> Iterator[Finding]:

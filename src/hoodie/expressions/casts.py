@@ -152,8 +152,8 @@ def _of_floats(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if is_float(kind):
         return values.cast(kind, safe=False)
     if is_decimal(kind):
-        single = values.type == pa.float32()
-        return by_distinct(values, kind, lambda value: _quantized(Decimal(_digits(value, single)), kind))
+        digits = (lambda value: str(np.float32(value))) if values.type == pa.float32() else repr
+        return by_distinct(values, kind, lambda value: _quantized(Decimal(digits(value)), kind))
     numbers = values.cast(DOUBLE).fill_null(0).to_numpy(zero_copy_only=False)
     most = 2 ** (kind.bit_width - 1) - 1
     whole_part = np.trunc(numbers)
@@ -163,10 +163,6 @@ def _of_floats(values: pa.Array, kind: pa.DataType) -> pa.Array:
     computed_values = np.where(beyond, most, np.where(fits & ~beyond, whole_part, 0).astype(np.int64))
     mask = ~fits | np.asarray(values.is_null())
     return pa.array(computed_values, BIGINT, mask=mask).cast(kind)
-
-
-def _digits(value: float, single: bool) -> str:
-    return str(np.float32(value)) if single else repr(value)
 
 
 def _quantized(value: Decimal, kind: pa.DataType) -> Decimal | None:

@@ -136,10 +136,6 @@ def _text(
     return typed
 
 
-def _kernel(kind: pa.DataType, kernel: Callable[..., Any]) -> Callable[[Term], Term]:
-    return lambda *of: computed(kind, kernel, *of)
-
-
 def _double(kernel: Callable[..., Any]) -> Callable[[Terms], Term | None]:
     def make(of: Terms) -> Term | None:
         if not all(kinds.common_kind(term.kind, DOUBLE) is not None for term in of):
@@ -259,16 +255,8 @@ def _is_timely(term: Term) -> bool:
     return kinds.is_time(term.kind) or term.kind in (TEXT, NULL)
 
 
-def _for_times(make: Callable[..., Term | None]) -> Callable[[Terms], Term | None]:
-    return lambda of: make(*of) if _is_timely(of[0]) else None
-
-
 def _between_days(of: Terms) -> Term | None:
     return times.days_between(*of) if all(map(_is_timely, of)) else None
-
-
-def _months(of: Terms) -> Term | None:
-    return times.add_months(cast(of[0], DATE), of[1]) if _is_timely(of[0]) else None
 
 
 def _trunc(of: Terms) -> Term | None:
@@ -291,10 +279,6 @@ def _date_part(of: Terms) -> Term | None:
 
 def _part(name: str) -> Callable[[Terms], Term | None]:
     return lambda of: times.part(name, cast(of[0], DATE) if of[0].kind == NULL else of[0])
-
-
-def _date_format(of: Terms) -> Term | None:
-    return patterns.formatted(*of) if _is_timely(of[0]) else None
 
 
 def _time_from(kind: pa.DataType) -> Callable[[Terms], Term | None]:
@@ -328,10 +312,6 @@ def _text_to(function: Callable[..., Any], kind: pa.DataType = TEXT) -> Callable
 
 def _sha2(text: str, bits: int) -> str | None:
     return hashlib.new(f"sha{bits or 256}", text.encode()).hexdigest() if bits in (0, 224, 256, 384, 512) else None
-
-
-def _nvl2(of: Terms) -> Term:
-    return choice([(_negated(_isnull)(of[:1]), of[1])], of[2], "nvl2")
 
 
 def _isnull(of: Terms) -> Term:
@@ -444,7 +424,7 @@ _SUBUNITS = {"seconds": 1_000_000, "millis": 1_000, "micros": 1}
 FUNCTIONS: Mapping[str, Function] = {
     "coalesce": Function(1, 99, _coalesce),
     **dict.fromkeys(("nvl", "ifnull"), Function(2, 2, _coalesce)),
-    "nvl2": Function(3, 3, _nvl2),
+    "nvl2": Function(3, 3, lambda of: choice([(_negated(_isnull)(of[:1]), of[1])], of[2], "nvl2")),
     "nullif": Function(2, 2, _nullif),
     "if": Function(3, 3, _if),
     "greatest": Function(2, 99, _extreme(True)),
@@ -492,7 +472,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "lpad": Function(2, 3, _text(_padded(True), INT, TEXT, of_bytes=False)),
     "rpad": Function(2, 3, _text(_padded(False), INT, TEXT, of_bytes=False)),
     "repeat": Function(2, 2, _text(_repeat, INT)),
-    "reverse": Function(1, 1, _text(_kernel(TEXT, pc.utf8_reverse))),
+    "reverse": Function(1, 1, _text(lambda text: computed(TEXT, pc.utf8_reverse, text))),
     "instr": Function(2, 2, _text(_place, TEXT)),
     **dict.fromkeys(
         ("locate", "position"),
@@ -523,16 +503,16 @@ FUNCTIONS: Mapping[str, Function] = {
     "date_add": Function(2, 2, _days(1)),
     "date_sub": Function(2, 2, _days(-1)),
     **dict.fromkeys(("datediff", "date_diff"), Function(2, 2, _between_days)),
-    "add_months": Function(2, 2, _months),
+    "add_months": Function(2, 2, lambda of: times.add_months(cast(of[0], DATE), of[1]) if _is_timely(of[0]) else None),
+    "last_day": Function(1, 1, lambda of: times.last_day(*of) if _is_timely(of[0]) else None),
     "next_day": Function(2, 2, lambda of: patterns.next_day(*of) if _is_timely(of[0]) else None),
     "months_between": Function(2, 3, _months_between),
     "make_date": Function(3, 3, _make_date),
     "from_unixtime": Function(1, 2, _from_unixtime),
-    "last_day": Function(1, 1, _for_times(times.last_day)),
     "trunc": Function(2, 2, _trunc),
     **dict.fromkeys(("date_part", "datepart"), Function(2, 2, _date_part)),
     "date_trunc": Function(2, 2, _date_trunc),
-    "date_format": Function(2, 2, _date_format),
+    "date_format": Function(2, 2, lambda of: patterns.formatted(*of) if _is_timely(of[0]) else None),
     **{name: Function(1, 2, _time_from(kind)) for name, kind in (("to_date", DATE), ("to_timestamp", TIMESTAMP))},
     **{name: Function(1, 1, _time_from(kind)) for name, kind in (("date", DATE), ("timestamp", TIMESTAMP))},
     **{f"unix_{name}": Function(1, 1, _number_of(micros)) for name, micros in _SUBUNITS.items()},

@@ -1,7 +1,5 @@
 """The parser's tree of an expression: sqlglot parses, and what Spark's grammar does not have is refused."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections import Counter

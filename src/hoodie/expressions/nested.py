@@ -1,7 +1,5 @@
 """Values within others: elements of lists, values of maps, fields of structs, and how many there are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

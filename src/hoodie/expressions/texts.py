@@ -26,11 +26,13 @@ def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = Fals
         regex = like_regex(pattern.literal, escape)
         return computed(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
 
+    def matches(value: str, like_pattern: str) -> bool:
+        python_regex = like_regex(like_pattern, escape).removesuffix("\\z") + "\\Z"
+        return bool(re.search(python_regex, value))
+
     def run(values: pa.Array, patterns: pa.Array) -> pa.Array:
         pairs = zip(values.to_pylist(), patterns.to_pylist(), strict=True)
-        return pa.array(
-            [None if None in pair else bool(re.search(_python_regex(pair[1], escape), pair[0])) for pair in pairs], BOOL
-        )
+        return pa.array([None if None in pair else matches(*pair) for pair in pairs], BOOL)
 
     return computed(BOOL, elementwise(run), text, pattern, fails=True)
 
@@ -51,10 +53,6 @@ def like_regex(pattern: str, escape: str) -> str:
             parts.append({"%": ".*", "_": "."}.get(char, _quoted(char)))
         at += 1
     return f"(?s)^{''.join(parts)}\\z"
-
-
-def _python_regex(pattern: str, escape: str) -> str:
-    return f"{like_regex(pattern, escape)[:-2]}\\Z"
 
 
 def _quoted(char: str) -> str:

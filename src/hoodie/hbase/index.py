@@ -33,7 +33,7 @@ from hoodie.hbase.entries import (
     put_entries,
     row_keys,
 )
-from hoodie.hbase.mark import MARK, SEEN, Mark, put_mark, puts_entries, require_seen
+from hoodie.hbase.mark import MARK, SEEN, Mark, put_mark, require_seen
 from hoodie.hbase.missed_rollbacks import recorded_instants, uncompleted
 from hoodie.index.contract import ByKey, Index, IndexContext, Placed, Tags
 from hoodie.index.pruning import IndexStats
@@ -266,7 +266,7 @@ def _announce(
     }
     if old:
         extra[LOST] = json.dumps(sorted(old))
-    if puts_entries(stats):
+    if any(stat.num_inserts for stat in stats):  # which put entries
         with hbase.client() as client:
             put_mark(client, Mark(instant, hbase.table), hbase.timestamp(instant))
         extra[SEEN] = hbase.table

@@ -7,7 +7,6 @@ of Hudi's writers, which have no mark, require none. The mark has the form of an
 entries: what removes those (a scan of Hudi's `rollback.sync`, an older snapshot) removes the mark too.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,7 +14,6 @@ from hoodie.errors import CorruptIndex
 from hoodie.hbase.client import Cells, HBaseClient
 from hoodie.hbase.entries import ENTRY, NO_LATER, KeyEntry, put_entries
 from hoodie.index.contract import IndexContext
-from hoodie.model.commit import WriteStat
 from hoodie.timeline.load import read_commit
 
 #: The row of the mark. No ordinary record key begins so.
@@ -54,11 +52,6 @@ def put_mark(client: HBaseClient, mark: Mark, timestamp: int, *, force: bool = F
     """
     entry = KeyEntry(mark.instant.encode(), _FILE_ID, mark.table.encode())
     put_entries(client, [MARK], [entry], timestamp, last=NO_LATER if force else None)
-
-
-def puts_entries(stats: Sequence[WriteStat]) -> bool:
-    """Whether a write put entries, by its statistics."""
-    return any(stat.num_inserts > 0 for stat in stats)
 
 
 def newest_seen(context: IndexContext) -> Mark | None:

@@ -1,6 +1,6 @@
 """The available indexes, by name: those of the table's own files, and those that a package of its own keeps outside."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -18,28 +18,18 @@ def make_index(kind: IndexType, options: Mapping[str, str], config: TableConfig)
     return make(options, config) if make else package(kind).make(options, config)
 
 
-def _bloom(options: Mapping[str, str], config: TableConfig) -> Index:
-    return Index(name=IndexType.BLOOM, look_up=ByFile(pruned=True))
+def _by_file(name: IndexType, *, pruned: bool) -> MakeIndex:
+    return lambda options, config: Index(name=name, look_up=ByFile(pruned=pruned))
 
 
-def _simple(options: Mapping[str, str], config: TableConfig) -> Index:
-    return Index(name=IndexType.SIMPLE, look_up=ByFile(pruned=False))
+def _global(name: IndexType, moves: Callable[[IndexOptions], bool], *, pruned: bool = False) -> MakeIndex:
+    """moves  the option that says whether a row with another partition moves there"""
 
+    def make(options: Mapping[str, str], config: TableConfig) -> Index:
+        moving = moves(read_options(IndexOptions, options))
+        return Index(name=name, look_up=ByFile(pruned=pruned), is_global=True, moves=moving)
 
-def _global_bloom(options: Mapping[str, str], config: TableConfig) -> Index:
-    moves = read_options(IndexOptions, options).bloom_moves
-    return Index(name=IndexType.GLOBAL_BLOOM, look_up=ByFile(pruned=True), is_global=True, moves=moves)
-
-
-def _global_simple(options: Mapping[str, str], config: TableConfig) -> Index:
-    moves = read_options(IndexOptions, options).simple_moves
-    return Index(name=IndexType.GLOBAL_SIMPLE, look_up=ByFile(pruned=False), is_global=True, moves=moves)
-
-
-def _record_index(options: Mapping[str, str], config: TableConfig) -> Index:
-    """As it is where the table has no record index that can be used: see `hoodie.lookup.record_index`."""
-    moves = read_options(IndexOptions, options).record_moves
-    return Index(name=IndexType.RECORD_INDEX, look_up=ByFile(pruned=False), is_global=True, moves=moves)
+    return make
 
 
 def bucket_engine(options: Mapping[str, str], config: TableConfig) -> BucketEngine:
@@ -57,12 +47,13 @@ def _bucket(options: Mapping[str, str], config: TableConfig) -> Index:
 
 
 _MAKERS: Mapping[IndexType, MakeIndex] = {
-    IndexType.BLOOM: _bloom,
-    IndexType.SIMPLE: _simple,
-    IndexType.GLOBAL_BLOOM: _global_bloom,
-    IndexType.GLOBAL_SIMPLE: _global_simple,
+    IndexType.BLOOM: _by_file(IndexType.BLOOM, pruned=True),
+    IndexType.SIMPLE: _by_file(IndexType.SIMPLE, pruned=False),
+    IndexType.GLOBAL_BLOOM: _global(IndexType.GLOBAL_BLOOM, lambda how: how.bloom_moves, pruned=True),
+    IndexType.GLOBAL_SIMPLE: _global(IndexType.GLOBAL_SIMPLE, lambda how: how.simple_moves),
     IndexType.BUCKET: _bucket,
-    IndexType.RECORD_INDEX: _record_index,
+    # As it is where the table has no record index that can be used: see `hoodie.lookup.record_index`.
+    IndexType.RECORD_INDEX: _global(IndexType.RECORD_INDEX, lambda how: how.record_moves),
 }
 #: Indexes that keep their entries outside the table: each is a package, `hoodie.NAME`.
 OUTSIDE = tuple(kind for kind in IndexType if kind is not IndexType.AUTO and kind not in _MAKERS)

@@ -73,13 +73,9 @@ def repair_near(job: RepairJob) -> list[int]:
     return in_threads(job.put, job.tasks, os.cpu_count() or 1)
 
 
-def _nothing(state: TableState) -> Collection[str]:
-    return ()
-
-
 @contextmanager
 def index_follows(
-    storage: Storage, settings: Settings, going: Going = _nothing, run: RunRepair | None = None
+    storage: Storage, settings: Settings, going: Going = lambda state: (), run: RunRepair | None = None
 ) -> Iterator[None]:
     """An index of the user's own is told of the instants that are gone. The package of one that is kept outside the
     table has `follow(before, options, undone, run)`, a context manager that is around all of it: before, the table;

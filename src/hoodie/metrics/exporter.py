@@ -11,7 +11,7 @@ from hoodie.metrics.measures import Measure, measures_of_commit, measures_of_tab
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.writing.result import FailedWrite, WriteResult, on_commit, on_failure
+from hoodie.writing.result import on_commit, on_failure
 
 #: Hands measures over. It may be called by several threads at once.
 Record = Callable[[Iterable[Measure]], None]
@@ -34,8 +34,8 @@ class Exporter:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._registration = on_commit(self._committed)
-        self._hears_no_failures = on_failure(self._failed)
+        self._registration = on_commit(lambda result: record(measures_of_commit(result, time.time())))
+        self._hears_no_failures = on_failure(lambda failed: record(of_failure(failed)))
 
     def observe(self, table: Observed) -> None:
         """Measure a table as it is now: bytes, file groups, small files, pending writes. It reads the timeline and
@@ -55,9 +55,3 @@ class Exporter:
 
     def __exit__(self, *raised: object) -> None:
         self.cancel()
-
-    def _committed(self, result: WriteResult) -> None:
-        self._record(measures_of_commit(result, time.time()))
-
-    def _failed(self, failed: FailedWrite) -> None:
-        self._record(of_failure(failed))

@@ -42,18 +42,13 @@ Select = Callable[[Sequence[FileSlice], Planning], Iterable[FileSlice]]
 Partitions = Callable[[Sequence[str], Planning], Sequence[str]]
 
 
-def every_partition(partitions: Sequence[str], planning: Planning) -> Sequence[str]:
-    """All of them, as given."""
-    return partitions
-
-
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """A way to choose. Both functions are pure."""
 
     name: str
     select: Select
-    partitions: Partitions = every_partition
+    partitions: Partitions = lambda partitions, planning: partitions
 
 
 def io_mb(slice_: FileSlice, max_file_size: int) -> tuple[int, int]:
@@ -64,11 +59,6 @@ def io_mb(slice_: FileSlice, max_file_size: int) -> tuple[int, int]:
 
 
 # --- Hudi's strategies ---
-
-
-def unbounded(slices: Sequence[FileSlice], planning: Planning) -> Sequence[FileSlice]:
-    """All, in the order given."""
-    return slices
 
 
 def bounded_io(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:
@@ -171,7 +161,7 @@ _STRATEGIES = (
     Strategy("LogFileSizeBasedCompactionStrategy", log_file_size),
     Strategy("LogFileNumBasedCompactionStrategy", log_file_number),
     Strategy("BoundedIOCompactionStrategy", bounded_io),
-    Strategy("UnBoundedCompactionStrategy", unbounded),
+    Strategy("UnBoundedCompactionStrategy", lambda slices, planning: slices),
     Strategy("DayBasedCompactionStrategy", day_based, newest_partitions),
     Strategy("BoundedPartitionAwareCompactionStrategy", recent, recent_partitions),
     Strategy("UnBoundedPartitionAwareCompactionStrategy", older, older_partitions),

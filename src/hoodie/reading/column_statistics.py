@@ -177,10 +177,6 @@ def _pair(low: Mapping[str, Any], high: Mapping[str, Any], *names: str) -> tuple
     return None if None in pair else pair
 
 
-def _whole_bounds(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:
-    return _pair(low, high, "IntWrapper", "LongWrapper")
-
-
 def _floating(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:
     """Widened also as whole numbers of an older type are rounded."""
     pair = _pair(low, high, "FloatWrapper", "DoubleWrapper", "IntWrapper", "LongWrapper")
@@ -194,10 +190,6 @@ def _text(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) ->
     if pair is None or any(char >= _FIRST_SURROGATE for text in pair for char in text):
         return None
     return pair
-
-
-def _truth(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:
-    return _pair(low, high, "BooleanWrapper")
 
 
 def _date(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:
@@ -256,7 +248,7 @@ def _is_number(value: Any) -> bool:
 
 _types = pa.types
 _KINDS = (
-    _Kind(_types.is_integer, _is_number, _whole_bounds),
+    _Kind(_types.is_integer, _is_number, lambda kind, low, high: _pair(low, high, "IntWrapper", "LongWrapper")),
     _Kind(
         _types.is_floating,
         lambda value: _is_number(value) and not isinstance(value, Decimal),
@@ -269,7 +261,11 @@ _KINDS = (
         _text,
         exact=False,  # a writer may cut long ones
     ),
-    _Kind(_types.is_boolean, lambda value: isinstance(value, bool), _truth),
+    _Kind(
+        _types.is_boolean,
+        lambda value: isinstance(value, bool),
+        lambda kind, low, high: _pair(low, high, "BooleanWrapper"),
+    ),
     _Kind(_types.is_date32, lambda value: isinstance(value, dt.date) and not isinstance(value, dt.datetime), _date),
     _Kind(_types.is_decimal, lambda value: _is_number(value) and not isinstance(value, float), _decimal),
     _Kind(_types.is_timestamp, lambda value: isinstance(value, dt.datetime), _moment, exact=False),

@@ -298,7 +298,8 @@ def _check(state: TableState, instant: str) -> None:
         raise InvalidInput(
             f"the table cannot be restored to {instant}: {', '.join(newer)} are newer savepoints. Delete those first"
         )
-    older = [i for i in state.timeline.pending() if i.requested < instant and not _is_service(state, i)]
+    older = [i for i in state.timeline.pending() if i.requested < instant and i.action not in PLANS]
+    older = [i for i in older if not is_clustering(state.storage, i, state.layout)]
     if older:
         raise WriteConflict(
             f"the {older[0].action} {older[0].requested} is older than the savepoint {instant} and pending: it must be "
@@ -335,10 +336,6 @@ def _older_blocks(state: TableState, savepoint: str) -> str:
         if not older.isdisjoint(block_instants(state.storage, file)):
             return file.path
     return ""
-
-
-def _is_service(state: TableState, pending: Instant) -> bool:
-    return pending.action in PLANS or is_clustering(state.storage, pending, state.layout)
 
 
 def _missing(storage: Storage, savepoint: Savepoint) -> list[str]:

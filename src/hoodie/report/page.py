@@ -80,11 +80,8 @@ def _tiles(facts: TableFacts) -> str:
         *([(f"{facts.rows:,}", "rows in base files")] if facts.rows is not None else []),
         (f"{len(facts.columns):,}", "columns"),
     ]
-    return '<div class="tiles">' + "".join(_tile(value, name) for value, name in tiles) + "</div>"
-
-
-def _tile(value: str, name: str) -> str:
-    return f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
+    divs = [f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in tiles]
+    return f'<div class="tiles">{"".join(divs)}</div>'
 
 
 def _bytes(facts: TableFacts) -> str:

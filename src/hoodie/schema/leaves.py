@@ -1,8 +1,6 @@
 """Nested arrays whose leaves get other types. Values below nulls, and outside of a slice, are left out: nobody sees
 them, and they need not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

@@ -10,24 +10,22 @@ from hoodie.errors import InvalidInput
 from hoodie.sources import answers
 from hoodie.sources.calls import (
     SAID,
+    Call,
     columns_to_partition_by,
     frame_of,
+    load_by,
     names_in,
     ours,
     recorded_calls,
     recorder,
-    wrap_load,
 )
 from hoodie.spark.columns import quoted
 
 
-def _mode(original: Callable[..., Any]) -> Callable[..., Any]:
-    def mode(self: Any, saveMode: str | None) -> Any:
-        if saveMode:
-            recorded_calls(self)["mode"] = saveMode
-        return original(self, saveMode)
-
-    return mode
+def _mode(original: Call, self: Any, /, saveMode: str | None) -> Any:
+    if saveMode:
+        recorded_calls(self)["mode"] = saveMode
+    return original(self, saveMode)
 
 
 def _load(
@@ -44,24 +42,23 @@ def _load(
     return frame.select(*map(quoted, names))
 
 
-def _save(original: Callable[..., Any]) -> Callable[..., Any]:
-    def save(
-        self: Any,
-        path: str | None = None,
-        format: str | None = None,
-        mode: str | None = None,
-        partitionBy: Any = None,
-        **options: Any,
-    ) -> None:
-        recorded = recorded_calls(self)
-        if not ours(format or recorded["format"]):
-            return original(self, path, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
-        by = columns_to_partition_by(partitionBy, recorded)
-        answers.save(frame_of(self), path, mode or recorded["mode"], by, {**recorded["options"], **options})
-        return None
+def _save(
+    original: Call,
+    self: Any,
+    /,
+    path: str | None = None,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,
+    **options: Any,
+) -> None:
+    recorded = recorded_calls(self)
+    if not ours(format or recorded["format"]):
+        return original(self, path, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
+    by = columns_to_partition_by(partitionBy, recorded)
+    answers.save(frame_of(self), path, mode or recorded["mode"], by, {**recorded["options"], **options})
+    return None
 
-    return save
 
-
-READER = {**SAID, "schema": recorder("schema"), "load": wrap_load(_load)}
-WRITER = {**SAID, "mode": _mode, "partitionBy": recorder("by", names_in), "save": _save}
+READER: dict[str, Call] = {**SAID, "schema": recorder("schema"), "load": load_by(_load)}
+WRITER: dict[str, Call] = {**SAID, "mode": _mode, "partitionBy": recorder("by", names_in), "save": _save}

@@ -5,6 +5,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+#: What takes the place of a method: it is called with the method, its object and the arguments.
+Call = Callable[..., Any]
 #: The names of the format, in small letters.
 NAMES = ("hudi", "org.apache.hudi", "hoodie")
 
@@ -42,56 +44,52 @@ def columns_to_partition_by(columns: Any, recorded: dict[str, Any]) -> list[Any]
     return [columns] if isinstance(columns, str) else list(columns or recorded["by"])
 
 
-def recorder(what: str, read: Callable[..., Any] = lambda value: value) -> Callable[[Callable[..., Any]], Any]:
-    """The wrapper of a method that says one thing, which is remembered under `what` as `read` gives it."""
+def recorder(what: str, read: Callable[..., Any] = lambda value: value) -> Call:
+    """In place of a method that says one thing, which is remembered under `what` as `read` gives it."""
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def say(self: Any, *arguments: Any, **named: Any) -> Any:
-            returned = original(self, *arguments, **named)
-            recorded_calls(self)[what] = read(*arguments, *named.values())
-            return returned
+    def say(original: Call, self: Any, /, *arguments: Any, **named: Any) -> Any:
+        returned = original(self, *arguments, **named)
+        recorded_calls(self)[what] = read(*arguments, *named.values())
+        return returned
 
-        return say
-
-    return wrap
+    return say
 
 
-def wrap_option(original: Callable[..., Any]) -> Callable[..., Any]:
-    def option(self: Any, key: str, value: Any) -> Any:
-        recorded_calls(self)["options"][key] = value
-        return original(self, key, value)
-
-    return option
+def note_option(original: Call, self: Any, /, key: str, value: Any) -> Any:
+    recorded_calls(self)["options"][key] = value
+    return original(self, key, value)
 
 
-def wrap_options(original: Callable[..., Any]) -> Callable[..., Any]:
-    def options(self: Any, **options: Any) -> Any:
-        recorded_calls(self)["options"].update(options)
-        return original(self, **options)
-
-    return options
+def note_options(original: Call, self: Any, /, **options: Any) -> Any:
+    recorded_calls(self)["options"].update(options)
+    return original(self, **options)
 
 
-def wrap_load(answer: Callable[..., DataFrame]) -> Callable[[Callable[..., Any]], Any]:
-    """The wrapper of a reader's `load`.
+def load_by(answer: Callable[..., DataFrame]) -> Call:
+    """In place of a reader's `load`.
 
     answer  called with the original, the reader, the session, the path, the options of `load` itself, and the schema,
             perhaps None
     """
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
-            recorded = recorded_calls(self)
-            if not ours(format or recorded["format"]):
-                return original(self, path, format, schema, **options)
-            session = self._spark if hasattr(self, "_spark") else self._client
-            requested_schema = schema if schema is not None else recorded.get("schema")
-            return answer(original, self, session, path, options, requested_schema)
+    def load(
+        original: Call,
+        self: Any,
+        /,
+        path: Any = None,
+        format: str | None = None,
+        schema: Any = None,
+        **options: Any,
+    ) -> Any:
+        recorded = recorded_calls(self)
+        if not ours(format or recorded["format"]):
+            return original(self, path, format, schema, **options)
+        session = self._spark if hasattr(self, "_spark") else self._client
+        requested_schema = schema if schema is not None else recorded.get("schema")
+        return answer(original, self, session, path, options, requested_schema)
 
-        return load
-
-    return wrap
+    return load
 
 
 #: What readers and writers, of batches and of streams, are told alike.
-SAID = {"format": recorder("format"), "option": wrap_option, "options": wrap_options}
+SAID: dict[str, Call] = {"format": recorder("format"), "option": note_option, "options": note_options}

@@ -6,18 +6,16 @@ be caught, views made by SQL, goes to a data source of the same names; it is cau
 so that it shows its table as it is now. See docs/format/datasource.md.
 """
 
-import functools
 import importlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import SparkSession
 
 from hoodie.errors import HudiSettings, InvalidInput, JarPresent
 from hoodie.sources.batch_calls import READER, WRITER
-from hoodie.sources.calls import CAUGHT, NAMES
-from hoodie.sources.sql_calls import CATALOG, FRAME, SESSION, TABLE_READER
+from hoodie.sources.calls import CAUGHT, NAMES, Call
+from hoodie.sources.sql_calls import CATALOG, FRAME, SESSION, TABLE_READER, caught
 from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
 from hoodie.sources.table_calls import WRITER_BY_NAME, WRITER_V2
 from hoodie.sources.views import register_source
@@ -25,12 +23,9 @@ from hoodie.spark.own_sql import give_sql_back, take_sql
 from hoodie.spark.session import require_session
 from hoodie.spark.workers import take_own_python
 
-#: What becomes of a method: (the method) -> what takes its place.
-Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 _MARK = "_hoodie_original"
 #: The methods that are wrapped, by module and class; classic Spark's and Spark Connect's are of the same names.
-_WRAPPED: Mapping[str, Mapping[str, Mapping[str, Wrap]]] = {
+_WRAPPED: Mapping[str, Mapping[str, Mapping[str, Call]]] = {
     "session": {"SparkSession": SESSION},
     "catalog": {"Catalog": CATALOG},
     "dataframe": {"DataFrame": FRAME},
@@ -102,7 +97,7 @@ def unregister(session: SparkSession) -> None:
                 setattr(owner, name, getattr(member, _MARK))
 
 
-def _classes() -> Iterator[tuple[type, Mapping[str, Wrap]]]:
+def _classes() -> Iterator[tuple[type, Mapping[str, Call]]]:
     for package in ("pyspark.sql", "pyspark.sql.connect"):
         for name, classes in _WRAPPED.items():
             try:
@@ -122,13 +117,12 @@ def _classes() -> Iterator[tuple[type, Mapping[str, Wrap]]]:
 
 def _patch() -> None:
     for owner, methods in list(_classes()):
-        for name, wrap in methods.items():
+        for name, call in methods.items():
             original = vars(owner).get(name, getattr(owner, name))
-            if hasattr(original, _MARK):
-                continue
-            wrapped = functools.wraps(original)(wrap(original))
-            setattr(wrapped, _MARK, original)
-            setattr(owner, name, wrapped)
+            if not hasattr(original, _MARK):
+                method = caught(original, call)
+                setattr(method, _MARK, original)
+                setattr(owner, name, method)
 
 
 # --- settings of a session that Hudi's pages tell people to make, and that need the jar which is not there ---

@@ -1,5 +1,6 @@
 """`spark.sql`, `spark.table`, `spark.catalog` and views of frames, once caught: they know the tables of ours."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import StatementError
 from hoodie.sources.answers import job_options
-from hoodie.sources.calls import recorded_calls
+from hoodie.sources.calls import Call, recorded_calls
 from hoodie.sources.view_refresh import refresh_named, with_views
 from hoodie.spark.catalog import SESSION_CATALOG, current_database
 from hoodie.spark.names import NamedTable, registered_names, registered_path
@@ -28,23 +29,30 @@ from hoodie.statements.table_names import table_if_ours
 from hoodie.storage import storage_for
 
 
-def _sql(original: Callable[..., Any]) -> Callable[..., Any]:
-    def sql(self: SparkSession, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
-        def run() -> Any:
-            return original(self, sqlQuery, *arguments, **named)
+def caught(original: Call, call: Call) -> Call:
+    """A method in whose place a call stands."""
 
-        if is_handed_over() or not isinstance(sqlQuery, str):
-            return with_views(self, sqlQuery, run) if isinstance(sqlQuery, str) else run()
-        if not takes_sql():
-            if makes_table_of_ours(sqlQuery):
-                raise StatementError(
-                    "CREATE TABLE … USING hudi is no statement of Spark's, which would leave an entry without a table: "
-                    "hoodie.spark.sql(spark, …) takes it, and so does spark.sql after hoodie.register(spark, sql=True)"
-                )
-            return with_views(self, sqlQuery, run)
-        return _answer(self, sqlQuery, arguments, named, run)
+    @functools.wraps(original)
+    def method(self: Any, /, *arguments: Any, **named: Any) -> Any:
+        return call(original, self, *arguments, **named)
 
-    return sql
+    return method
+
+
+def _sql(original: Call, self: SparkSession, /, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
+    def run() -> Any:
+        return original(self, sqlQuery, *arguments, **named)
+
+    if is_handed_over() or not isinstance(sqlQuery, str):
+        return with_views(self, sqlQuery, run) if isinstance(sqlQuery, str) else run()
+    if not takes_sql():
+        if makes_table_of_ours(sqlQuery):
+            raise StatementError(
+                "CREATE TABLE … USING hudi is no statement of Spark's, which would leave an entry without a table: "
+                "hoodie.spark.sql(spark, …) takes it, and so does spark.sql after hoodie.register(spark, sql=True)"
+            )
+        return with_views(self, sqlQuery, run)
+    return _answer(self, sqlQuery, arguments, named, run)
 
 
 def _answer(session: SparkSession, text: str, arguments: Any, named: dict[str, Any], run: Callable[[], Any]) -> Any:
@@ -69,18 +77,15 @@ def _answer(session: SparkSession, text: str, arguments: Any, named: dict[str, A
     return with_views(session, text, attempt)
 
 
-def _table(original: Callable[..., Any]) -> Callable[..., Any]:
-    def table(self: Any, tableName: str) -> Any:
-        is_session = hasattr(self, "catalog")
-        session = self if is_session else self._spark if hasattr(self, "_spark") else self._client
-        refresh_named(session, tableName)
-        if is_handed_over() or not takes_sql():
-            return original(self, tableName)
-        prepare(session)
-        rows = _frame(session, tableName, None if is_session else self)
-        return original(self, tableName) if rows is None else rows
-
-    return table
+def _table(original: Call, self: Any, /, tableName: str) -> Any:
+    is_session = hasattr(self, "catalog")
+    session = self if is_session else self._spark if hasattr(self, "_spark") else self._client
+    refresh_named(session, tableName)
+    if is_handed_over() or not takes_sql():
+        return original(self, tableName)
+    prepare(session)
+    rows = _frame(session, tableName, None if is_session else self)
+    return original(self, tableName) if rows is None else rows
 
 
 def name_parts(name: str) -> tuple[str, ...] | None:
@@ -114,38 +119,30 @@ def _frame(session: SparkSession, name: str, reader: Any) -> DataFrame | None:
         return read(named_entry[1].path, options, spark=session)
 
 
-def _table_exists(original: Callable[..., Any]) -> Callable[..., Any]:
-    def tableExists(self: Any, tableName: str, dbName: str | None = None) -> bool:
-        exists: bool = original(self, tableName, dbName)
-        if exists or is_handed_over() or not takes_sql():
-            return exists
-        parts = name_parts(f"{dbName}.{tableName}" if dbName else tableName)
-        if parts is not None and len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:
-            parts = parts[1:]
-        return parts is not None and registered_path(_session(self), ".".join(parts)) is not None
-
-    return tableExists
+def _table_exists(original: Call, self: Any, /, tableName: str, dbName: str | None = None) -> bool:
+    exists: bool = original(self, tableName, dbName)
+    if exists or is_handed_over() or not takes_sql():
+        return exists
+    parts = name_parts(f"{dbName}.{tableName}" if dbName else tableName)
+    if parts is not None and len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:
+        parts = parts[1:]
+    return parts is not None and registered_path(_session(self), ".".join(parts)) is not None
 
 
-def _list_tables(original: Callable[..., Any]) -> Callable[..., Any]:
-    def listTables(self: Any, dbName: str | None = None, pattern: str | None = None) -> list[Table]:
-        tables: list[Table] = original(self, dbName, pattern)
-        if is_handed_over() or not takes_sql():
-            return tables
-        session = _session(self)
-        parts = name_parts(dbName) if dbName else None
-        database = parts[-1] if parts else current_database(session)
-        if database is None:
-            return tables
-        listed_names = {table.name.lower() for table in tables if not table.isTemporary}
-        names = [
-            name
-            for name in registered_names(session, database)
-            if name not in listed_names and fits(name, pattern or "*")
-        ]
-        return [*tables, *(Table(name, SESSION_CATALOG, [database], None, "EXTERNAL", False) for name in names)]
-
-    return listTables
+def _list_tables(original: Call, self: Any, /, dbName: str | None = None, pattern: str | None = None) -> list[Table]:
+    tables: list[Table] = original(self, dbName, pattern)
+    if is_handed_over() or not takes_sql():
+        return tables
+    session = _session(self)
+    parts = name_parts(dbName) if dbName else None
+    database = parts[-1] if parts else current_database(session)
+    if database is None:
+        return tables
+    listed_names = {table.name.lower() for table in tables if not table.isTemporary}
+    names = [
+        name for name in registered_names(session, database) if name not in listed_names and fits(name, pattern or "*")
+    ]
+    return [*tables, *(Table(name, SESSION_CATALOG, [database], None, "EXTERNAL", False) for name in names)]
 
 
 def _session(catalog: Any) -> SparkSession:
@@ -153,20 +150,16 @@ def _session(catalog: Any) -> SparkSession:
     return session
 
 
-def _noting_frames(original: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_frames(original: Call, self: Any, /, name: str) -> None:
     """Frames of a whole table are remembered as views of it."""
-
-    def make_view(self: Any, name: str) -> None:
-        original(self, name)
-        view = table_of(self)
-        # Else the path is a pattern, or a partition.
-        whole = view is not None and storage_for(view.path, view.driver).exists(PROPERTIES_FILE)
-        note_view(self.sparkSession, name, view if whole else None)
-
-    return make_view
+    original(self, name)
+    view = table_of(self)
+    # Else the path is a pattern, or a partition.
+    whole = view is not None and storage_for(view.path, view.driver).exists(PROPERTIES_FILE)
+    note_view(self.sparkSession, name, view if whole else None)
 
 
-SESSION = {"sql": _sql, "table": _table}
-TABLE_READER = {"table": _table}
-CATALOG = {"tableExists": _table_exists, "listTables": _list_tables}
-FRAME = {"createOrReplaceTempView": _noting_frames, "createTempView": _noting_frames}
+SESSION: dict[str, Call] = {"sql": _sql, "table": _table}
+TABLE_READER: dict[str, Call] = {"table": _table}
+CATALOG: dict[str, Call] = {"tableExists": _table_exists, "listTables": _list_tables}
+FRAME: dict[str, Call] = {"createOrReplaceTempView": _noting_frames, "createTempView": _noting_frames}

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from hoodie.errors import InvalidInput, StatementError
 from hoodie.sources import answers
-from hoodie.sources.calls import SAID, columns_to_partition_by, names_in, ours, recorded_calls, recorder, wrap_load
+from hoodie.sources.calls import SAID, Call, columns_to_partition_by, load_by, names_in, ours, recorded_calls, recorder
 from hoodie.sources.sql_calls import named_or_none
 from hoodie.sources.views import HoodieSource, register_source
 from hoodie.spark.names import NamedTable
@@ -23,13 +23,10 @@ def _load(
     return frame
 
 
-def _table(original: Callable[..., Any]) -> Callable[..., Any]:
-    def table(self: Any, tableName: str) -> Any:
-        session = self._spark if hasattr(self, "_spark") else self._client
-        entry = _entry(session, tableName)
-        return original(self, tableName) if entry is None else self.format("hudi").load(entry.path)
-
-    return table
+def _table(original: Call, self: Any, /, tableName: str) -> Any:
+    session = self._spark if hasattr(self, "_spark") else self._client
+    entry = _entry(session, tableName)
+    return original(self, tableName) if entry is None else self.format("hudi").load(entry.path)
 
 
 def _entry(session: Any, name: str) -> NamedTable | None:
@@ -47,14 +44,10 @@ def _entry(session: Any, name: str) -> NamedTable | None:
     return named_entry[1]
 
 
-def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
+def _partition_by(original: Call, self: Any, /, *cols: Any) -> Any:
     """Kept back until the format is known: where it is ours, `foreachBatch` is the sink, which refuses columns."""
-
-    def partitionBy(self: Any, *cols: Any) -> Any:
-        recorded_calls(self).update(by=names_in(*cols), partition=lambda: original(self, *cols))
-        return self
-
-    return partitionBy
+    recorded_calls(self).update(by=names_in(*cols), partition=lambda: original(self, *cols))
+    return self
 
 
 def _pass_partitions_on(writer: Any, columns: Any) -> None:
@@ -63,82 +56,74 @@ def _pass_partitions_on(writer: Any, columns: Any) -> None:
     recorded_calls(writer).pop("partition", lambda: None)()
 
 
-def _foreach_batch(original: Callable[..., Any]) -> Callable[..., Any]:
-    def foreachBatch(self: Any, func: Any) -> Any:
-        recorded_calls(self)["format"] = ""  # the sink is the caller's, whatever format was named before
-        return original(self, func)
-
-    return foreachBatch
+def _foreach_batch(original: Call, self: Any, /, func: Any) -> Any:
+    recorded_calls(self)["format"] = ""  # the sink is the caller's, whatever format was named before
+    return original(self, func)
 
 
-def _start(original: Callable[..., Any]) -> Callable[..., Any]:
-    def start(
-        self: Any,
-        path: str | None = None,
-        format: str | None = None,
-        outputMode: str | None = None,
-        partitionBy: Any = None,
-        queryName: str | None = None,
-        **options: Any,
-    ) -> Any:
-        recorded = recorded_calls(self)
-        if not ours(format or recorded["format"]):
-            _pass_partitions_on(self, partitionBy)
-            return original(self, path, format, outputMode, None, queryName, **options)
-        session = self._spark if hasattr(self, "_spark") else self._session
-        sink = answers.stream_sink(
-            session,
-            path,
-            {**recorded["options"], **options},
-            columns_to_partition_by(partitionBy, recorded),
-            outputMode or recorded["mode"],
-            queryName or recorded.get("name"),
-        )
-        # `foreachBatch` takes the format's place
-        return original(self.foreachBatch(sink), None, None, outputMode, None, queryName, **options)
-
-    return start
-
-
-def _to_table(original: Callable[..., Any]) -> Callable[..., Any]:
-    def toTable(
-        self: Any,
-        tableName: str,
-        format: str | None = None,
-        outputMode: str | None = None,
-        partitionBy: Any = None,
-        queryName: str | None = None,
-        **options: Any,
-    ) -> Any:
-        recorded = recorded_calls(self)
-        named = format or recorded["format"]
-        session = self._spark if hasattr(self, "_spark") else self._session
-        table = _entry(session, tableName) if ours(named) or not named else None
-        if table is not None:
-            options = {key: value for key, value in table.options.items() if key not in recorded["options"]} | options
-            return self.start(table.path, "hudi", outputMode, partitionBy, queryName, **options)
-        if ours(named):
-            raise InvalidInput(
-                f"toTable({tableName!r}): no table has that name, and the stream would make an entry of Spark's "
-                "catalog that hands its path to nobody. CREATE TABLE makes a table with a name, "
-                "hoodie.spark.register_table gives one; or take start(path)"
-            )
+def _start(
+    original: Call,
+    self: Any,
+    /,
+    path: str | None = None,
+    format: str | None = None,
+    outputMode: str | None = None,
+    partitionBy: Any = None,
+    queryName: str | None = None,
+    **options: Any,
+) -> Any:
+    recorded = recorded_calls(self)
+    if not ours(format or recorded["format"]):
         _pass_partitions_on(self, partitionBy)
-        return original(self, tableName, format, outputMode, None, queryName, **options)
+        return original(self, path, format, outputMode, None, queryName, **options)
+    session = self._spark if hasattr(self, "_spark") else self._session
+    sink = answers.stream_sink(
+        session,
+        path,
+        {**recorded["options"], **options},
+        columns_to_partition_by(partitionBy, recorded),
+        outputMode or recorded["mode"],
+        queryName or recorded.get("name"),
+    )
+    # `foreachBatch` takes the format's place
+    return original(self.foreachBatch(sink), None, None, outputMode, None, queryName, **options)
 
-    return toTable
+
+def _to_table(
+    original: Call,
+    self: Any,
+    /,
+    tableName: str,
+    format: str | None = None,
+    outputMode: str | None = None,
+    partitionBy: Any = None,
+    queryName: str | None = None,
+    **options: Any,
+) -> Any:
+    recorded = recorded_calls(self)
+    named = format or recorded["format"]
+    session = self._spark if hasattr(self, "_spark") else self._session
+    table = _entry(session, tableName) if ours(named) or not named else None
+    if table is not None:
+        options = {key: value for key, value in table.options.items() if key not in recorded["options"]} | options
+        return self.start(table.path, "hudi", outputMode, partitionBy, queryName, **options)
+    if ours(named):
+        raise InvalidInput(
+            f"toTable({tableName!r}): no table has that name, and the stream would make an entry of Spark's "
+            "catalog that hands its path to nobody. CREATE TABLE makes a table with a name, "
+            "hoodie.spark.register_table gives one; or take start(path)"
+        )
+    _pass_partitions_on(self, partitionBy)
+    return original(self, tableName, format, outputMode, None, queryName, **options)
 
 
-def _raising(original: Callable[..., Any]) -> Callable[..., Any]:
-    def wait(self: Any, *arguments: Any, **named: Any) -> Any:
-        with raise_marked_errors():
-            return original(self, *arguments, **named)
-
-    return wait
+def _raising(original: Call, self: Any, /, *arguments: Any, **named: Any) -> Any:
+    with raise_marked_errors():
+        return original(self, *arguments, **named)
 
 
-STREAM_READER = {**SAID, "schema": recorder("schema"), "load": wrap_load(_load), "table": _table}
-STREAM_WRITER = {
+STREAM_READER: dict[str, Call] = {**SAID, "schema": recorder("schema"), "load": load_by(_load), "table": _table}
+STREAM_WRITER: dict[str, Call] = {
     **SAID,
     "partitionBy": _partition_by,
     "outputMode": recorder("mode"),
@@ -147,4 +132,4 @@ STREAM_WRITER = {
     "start": _start,
     "toTable": _to_table,
 }
-QUERY = {"awaitTermination": _raising, "processAllAvailable": _raising}
+QUERY: dict[str, Call] = {"awaitTermination": _raising, "processAllAvailable": _raising}

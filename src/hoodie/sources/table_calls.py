@@ -12,14 +12,15 @@ from hoodie.expressions.text import tick
 from hoodie.keygen.keygen import key_generator
 from hoodie.sources import answers
 from hoodie.sources.calls import (
+    Call,
     columns_to_partition_by,
     frame_of,
     names_in,
+    note_option,
+    note_options,
     ours,
     recorded_calls,
     recorder,
-    wrap_option,
-    wrap_options,
 )
 from hoodie.sources.sql_calls import name_parts, named_or_none
 from hoodie.spark.entries import absolute_uri
@@ -115,83 +116,70 @@ def save_as_table(
         answers.save(frame, path, mode, partition_by, write_options)
 
 
-def _insert_into(original: Callable[..., Any]) -> Callable[..., Any]:
-    def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
-        recorded = recorded_calls(self)
-        if not is_handed_over() and takes_sql():
-            replaces = recorded["mode"].lower() == "overwrite" if overwrite is None else overwrite
-            if insert_into(frame_of(self), tableName, replaces, recorded["options"]):
-                return
-        original(self, tableName, overwrite)
-
-    return insertInto
+def _insert_into(original: Call, self: Any, /, tableName: str, overwrite: bool | None = None) -> None:
+    recorded = recorded_calls(self)
+    if not is_handed_over() and takes_sql():
+        replaces = recorded["mode"].lower() == "overwrite" if overwrite is None else overwrite
+        if insert_into(frame_of(self), tableName, replaces, recorded["options"]):
+            return
+    original(self, tableName, overwrite)
 
 
-def _save_as_table(original: Callable[..., Any]) -> Callable[..., Any]:
-    def saveAsTable(
-        self: Any,
-        name: str,
-        format: str | None = None,
-        mode: str | None = None,
-        partitionBy: Any = None,
-        **options: Any,
-    ) -> None:
-        recorded = recorded_calls(self)
-        kind = format or recorded["format"]
-        if ours(kind) and not takes_sql():
-            raise InvalidInput(
-                f"saveAsTable({name!r}) makes an entry of Spark's catalog, which register(spark, sql=False) leaves to "
-                "Spark: save(path), then hoodie.spark.register_table(spark, name, path)"
-            )
-        if is_handed_over() or not takes_sql():
-            return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
-        frame = frame_of(self)
-        prepare(frame.sparkSession)
-        if not ours(kind) and (kind or named_or_none(frame.sparkSession, name) is None):
-            return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
-        by = columns_to_partition_by(partitionBy, recorded)
-        return save_as_table(frame, name, mode or recorded["mode"], by, {**recorded["options"], **options})
-
-    return saveAsTable
+def _save_as_table(
+    original: Call,
+    self: Any,
+    /,
+    name: str,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,
+    **options: Any,
+) -> None:
+    recorded = recorded_calls(self)
+    kind = format or recorded["format"]
+    if ours(kind) and not takes_sql():
+        raise InvalidInput(
+            f"saveAsTable({name!r}) makes an entry of Spark's catalog, which register(spark, sql=False) leaves to "
+            "Spark: save(path), then hoodie.spark.register_table(spark, name, path)"
+        )
+    if is_handed_over() or not takes_sql():
+        return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
+    frame = frame_of(self)
+    prepare(frame.sparkSession)
+    if not ours(kind) and (kind or named_or_none(frame.sparkSession, name) is None):
+        return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
+    by = columns_to_partition_by(partitionBy, recorded)
+    return save_as_table(frame, name, mode or recorded["mode"], by, {**recorded["options"], **options})
 
 
 # --- writeTo ---
 
 
-def _init(original: Callable[..., Any]) -> Callable[..., Any]:
-    def __init__(self: Any, *arguments: Any, **named: Any) -> None:
-        original(self, *arguments, **named)
-        recorded_calls(self)["table"] = next(value for value in (*arguments, *named.values()) if isinstance(value, str))
-
-    return __init__
+def _init(original: Call, self: Any, /, *arguments: Any, **named: Any) -> None:
+    original(self, *arguments, **named)
+    recorded_calls(self)["table"] = next(value for value in (*arguments, *named.values()) if isinstance(value, str))
 
 
-def _property(original: Callable[..., Any]) -> Callable[..., Any]:
-    def tableProperty(self: Any, property: str, value: str) -> Any:
-        recorded_calls(self)["options"][property] = value
-        return original(self, property, value)
-
-    return tableProperty
+def _property(original: Call, self: Any, /, property: str, value: str) -> Any:
+    recorded_calls(self)["options"][property] = value
+    return original(self, property, value)
 
 
 Action = Callable[[DataFrame, dict[str, Any], tuple[Any, ...]], bool]
 
 
-def _action(act: Action) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The wrapper of a call that writes. act: carries it out; False: the table is not ours"""
+def _action(act: Action) -> Call:
+    """In place of a call that writes. act: carries it out; False: the table is not ours"""
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def write(self: Any, *arguments: Any, **named: Any) -> None:
-            if not is_handed_over() and takes_sql():
-                frame = frame_of(self)
-                prepare(frame.sparkSession)
-                if act(frame, recorded_calls(self), (*arguments, *named.values())):
-                    return
-            original(self, *arguments, **named)
+    def write(original: Call, self: Any, /, *arguments: Any, **named: Any) -> None:
+        if not is_handed_over() and takes_sql():
+            frame = frame_of(self)
+            prepare(frame.sparkSession)
+            if act(frame, recorded_calls(self), (*arguments, *named.values())):
+                return
+        original(self, *arguments, **named)
 
-        return write
-
-    return wrap
+    return write
 
 
 def _append(frame: DataFrame, recorded: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
@@ -228,12 +216,12 @@ def _creating(mode: str) -> Action:
     return create
 
 
-WRITER_BY_NAME = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
-WRITER_V2 = {
+WRITER_BY_NAME: dict[str, Call] = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
+WRITER_V2: dict[str, Call] = {
     "__init__": _init,
     "using": recorder("format"),
-    "option": wrap_option,
-    "options": wrap_options,
+    "option": note_option,
+    "options": note_options,
     "tableProperty": _property,
     "partitionedBy": recorder("by", names_in),
     "append": _action(_append),

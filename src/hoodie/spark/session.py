@@ -41,11 +41,6 @@ def ignore_logged_sql_errors() -> None:
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
-def ignore_pandas_notice() -> None:
-    """Drop PySpark's notice about pandas 3, which comes with every conversion: what this library uses is tested."""
-    warnings.filterwarnings("ignore", message=_PANDAS, category=FutureWarning)
-
-
 @contextmanager
 def filtered_stderr() -> Iterator[None]:
     """Processes that start within the block, such as the JVM, write to standard error through a filter that drops
@@ -118,7 +113,8 @@ def local_session(
     settings[_JAVA_OPTIONS] = java_options(str(settings.get(_JAVA_OPTIONS, "")))
     for key, value in settings.items():
         builder = builder.config(key, str(value).lower() if isinstance(value, bool) else str(value))
-    ignore_pandas_notice()
+    # A notice comes with every conversion: what this library uses of pandas 3 is tested.
+    warnings.filterwarnings("ignore", message=_PANDAS, category=FutureWarning)
     ignore_logged_sql_errors()
     with filtered_stderr():
         return builder.getOrCreate()

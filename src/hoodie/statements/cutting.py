@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -15,6 +15,10 @@ _QUOTED = {
     *(TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BYTE_STRING),
     *(TokenType.NATIONAL_STRING, TokenType.UNICODE_STRING),
 }
+
+
+#: A part of a statement, from and to, and what stands in its place.
+Span = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,14 @@ class Text:
 
     def __bool__(self) -> bool:
         return bool(self.tokens)
+
+    def with_spans(self, spans: Iterable[Span]) -> str:
+        """The text with others in place of some parts of it."""
+        parts, at = [], self.start
+        for start, end, other in sorted(spans):
+            parts += [self.whole[at:start], other]
+            at = end
+        return "".join([*parts, self.whole[at : self.end]])
 
     def part(self, start: int, end: int) -> Text:
         return Text(self.whole, start, end, self.tokens, self.types)
@@ -192,13 +204,12 @@ def says_identifier(text: Text) -> bool:
 
 def with_plain_names(text: Text) -> Text:
     """The statement with the names that `IDENTIFIER('db.name')` says in its place."""
-    parts, start = [], text.start
+    spans = []
     for at, token in enumerate(text.tokens[:-3]):
         name, words = text.tokens[at + 2], (text.word(at), text.word(at + 1), text.word(at + 3))
         if words == ("IDENTIFIER", "(", ")") and name.token_type is TokenType.STRING:
-            parts += [text.whole[start : token.start], name.text]
-            start = text.tokens[at + 3].end + 1
-    return Text.of("".join([*parts, text.whole[start : text.end]])) if parts else text
+            spans.append((token.start, text.tokens[at + 3].end + 1, name.text))
+    return Text.of(text.with_spans(spans)) if spans else text
 
 
 def with_whole_comments(text: Text) -> Text:

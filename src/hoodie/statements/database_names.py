@@ -9,11 +9,8 @@ from hoodie.expressions.parser import exp
 from hoodie.expressions.text import tick
 from hoodie.spark.catalog import SESSION_CATALOG
 from hoodie.spark.names import qualified
-from hoodie.statements.cutting import Name, Text
+from hoodie.statements.cutting import Name, Span, Text
 from hoodie.statements.dml_text import Dml, Insert, Merge, dml
-
-#: A part of a statement, from and to, and what stands in its place.
-Span = tuple[int, int, str]
 
 
 def databases_of_columns(tree: exp.Expr, shown: Mapping[tuple[str, ...], str]) -> Iterator[Span]:
@@ -50,14 +47,10 @@ def without_databases(session: SparkSession, statement: Text, tree: exp.Expr, ch
     shown = {_key(session, table): table.parts[-1] for table in tables if table.alias == table.parts[-1]}
     if alike := len({name.lower() for name in shown.values()}) < len(shown):
         shown = {key: "_".join(key) for key in shown}
-    text = str(statement)
-    parts, at = [], 0
-    for start, end, put in sorted(databases_of_columns(tree, shown)):
-        parts += [text[at:start], put]
-        at = end
-    if not parts:
+    spans = list(databases_of_columns(tree, shown))
+    if not spans:
         return change
-    named = dml(Text.of("".join([*parts, text[at:]])))
+    named = dml(Text.of(Text.of(str(statement)).with_spans(spans)))
     assert named is not None
     assert not isinstance(named, Insert)
     if alike and isinstance(named, Merge):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
@@ -212,10 +212,7 @@ def _table_rows(statement: Insert, rows: DataFrame, columns: StructType | None) 
         )
     named = rows.toDF(*targets)
     whole = named.select(
-        *(
-            quoted(name) if name in targets else F.expr(fixed[name]).alias(name) if name in fixed else _null(name)
-            for name in names
-        )
+        *(quoted(name) if name in targets else F.expr(fixed.get(name, "NULL")).alias(name) for name in names)
     )
     if columns is None:
         return whole
@@ -236,7 +233,3 @@ def _read(rows: DataFrame, fixed: Sequence[str], columns: StructType) -> DataFra
             for name in kinds.names
         )
     )
-
-
-def _null(name: str) -> Column:
-    return F.lit(None).alias(name)

@@ -71,12 +71,10 @@ def dml(text: Text) -> Dml | None:
 
 def _with_in_subqueries(text: Text, prefix: str) -> Text:
     """The statement, each of whose subqueries begins with the WITH that stands before it: the names are theirs only."""
-    parts, start = [], text.start
-    for at, token in enumerate(text.tokens):
-        if text.word(at) == "SELECT" and text.word(at - 1) == "(":
-            parts += [text.whole[start : token.start], prefix, "\n"]
-            start = token.start
-    return Text.of("".join([*parts, text.whole[start : text.end]]))
+    starts = [
+        token.start for at, token in enumerate(text.tokens) if text.word(at) == "SELECT" and text.word(at - 1) == "("
+    ]
+    return Text.of(text.with_spans((start, start, f"{prefix}\n") for start in starts))
 
 
 def _insert(text: Text, prefix: str) -> Insert:
@@ -161,12 +159,12 @@ def _without_defaults(query: Text) -> str:
     if query.word(0) != "VALUES":
         return str(query)
     before, behind = ("(", ","), (")", ",")
-    parts, start = [], query.start
-    for at, token in enumerate(query.tokens):
-        if query.word(at) == "DEFAULT" and query.word(at - 1) in before and query.word(at + 1) in behind:
-            parts += [query.whole[start : token.start], "NULL"]
-            start = token.end + 1
-    return "".join([*parts, query.whole[start : query.end]]).strip()
+    defaults = [
+        token
+        for at, token in enumerate(query.tokens)
+        if query.word(at) == "DEFAULT" and query.word(at - 1) in before and query.word(at + 1) in behind
+    ]
+    return query.with_spans((token.start, token.end + 1, "NULL") for token in defaults).strip()
 
 
 def with_selected_nulls(query: str) -> str | None:

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.api.table import open_table
 from hoodie.config.table import PROPERTIES_FILE
@@ -27,12 +27,7 @@ from hoodie.table.state import declared_schema, load_state
 def with_meta_columns(schema: StructType) -> StructType:
     """Columns of a table with the five of Hudi before them."""
     own = [field for field in schema.fields if field.name not in META_COLUMNS]
-    whole = StructType()
-    for name in META_COLUMNS:
-        whole = whole.add(name, "string")
-    for field in own:
-        whole = whole.add(field)
-    return whole
+    return StructType([*(StructField(name, StringType()) for name in META_COLUMNS), *own])
 
 
 def enter(
@@ -96,12 +91,8 @@ def follow_columns(session: SparkSession, parts: Sequence[str]) -> None:
     declared = declared_schema(load_state(storage_for(table.path)))
     if declared is not None:
         columns = with_meta_columns(to_spark(declared))
-        replace_columns(session, qualified(session, parts), plain_path(table.path), columns)
-
-
-def plain_path(path: str) -> str:
-    """A path of this machine without the scheme that Spark's catalog has before it."""
-    return path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
+        path = table.path.removeprefix("file://").removeprefix("file:")  # the catalog puts the scheme before it
+        replace_columns(session, qualified(session, parts), path, columns)
 
 
 def is_noted(session: SparkSession, parts: Sequence[str]) -> bool:

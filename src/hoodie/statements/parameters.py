@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.errors import StatementError
 from hoodie.expressions.parser import TokenType
 from hoodie.spark.entries import sql_text
-from hoodie.statements.cutting import Text
+from hoodie.statements.cutting import Span, Text
 
 Arguments = Mapping[str, Any] | list[Any] | None
 
@@ -25,9 +25,10 @@ def with_literals(text: Text, args: Arguments) -> Text:
     """
     if not args:
         return text
-    parts, at, place = [], text.start, 0
+    spans: list[Span] = []
+    place = 0
     for index, token in enumerate(text.tokens):
-        if token.start < at:
+        if spans and token.start < spans[-1][1]:
             continue
         if isinstance(args, list):
             if token.token_type is not TokenType.PLACEHOLDER:
@@ -40,9 +41,8 @@ def with_literals(text: Text, args: Arguments) -> Text:
             if name is None or name not in args:
                 continue
             value, end = args[name], text.tokens[index + 1].end + 1
-        parts += [text.whole[at : token.start], sql_literal(value)]
-        at = end
-    return Text.of("".join([*parts, text.whole[at : text.end]]))
+        spans.append((token.start, end, sql_literal(value)))
+    return Text.of(text.with_spans(spans))
 
 
 def _parameter_name(text: Text, index: int) -> str | None:

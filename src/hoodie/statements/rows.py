@@ -262,16 +262,15 @@ def _as_selects(text: str) -> str:
     if "TABLE" not in text.upper():
         return text
     whole = Text.of(text)
-    parts, start = [], 0
-    for at in range(len(whole.tokens) - 1):
+    spans = []
+    for at, token in enumerate(whole.tokens[:-1]):
         before = whole.word(at - 1) if at else ""
         if whole.word(at) != "TABLE" or whole.word(at + 1) in _OPTIONS_OF_TABLE:
             continue
         inserts = whole.word(0) == "INSERT" and at > 2 and before not in ("INTO", "OVERWRITE", "TABLE")
         if at == 0 or before in _BEFORE_QUERY or inserts:
-            parts += [text[start : whole.tokens[at].start], "SELECT * FROM"]
-            start = whole.tokens[at].end + 1
-    return "".join([*parts, text[start:]])
+            spans.append((token.start, token.end + 1, "SELECT * FROM"))
+    return whole.with_spans(spans)
 
 
 def _names_cte(table: exp.Table) -> bool:

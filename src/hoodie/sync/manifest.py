@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from hoodie.config.options import read_options
 from hoodie.config.sync import ManifestFormat, ManifestOptions
@@ -41,23 +41,17 @@ class ManifestState:
         return cls(tuple(sorted(formats)), base, completed, tuple(instant.requested for instant in timeline.pending()))
 
     def encode(self) -> bytes:
-        content = {
-            "formats": list(self.formats),
-            "base": self.base,
-            "completed": list(self.completed),
-            "pending": list(self.pending),
-        }
-        return json.dumps(content).encode()
+        return json.dumps(asdict(self)).encode()
 
 
-def decode_state(data: bytes) -> ManifestState | None:
-    """None when the bytes are no state: the manifests are written whole then."""
+def recorded_state(storage: Storage) -> ManifestState | None:
+    """None where none is recorded, or the bytes are none: the manifests are written whole then."""
     try:
-        content = json.loads(data)
+        content = json.loads(storage.read(STATE_FILE))
         lists = (content["formats"], content["completed"], content["pending"])
         formats, completed, pending = (tuple(map(str, values)) for values in lists)
         return ManifestState(formats, str(content["base"]), completed, pending)
-    except (ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -140,7 +134,7 @@ def write_manifests(
     with settings.writers.lock_on(storage, "manifest") as lock:
         state = load_state(storage) if state is None or lock.real else state
         base = uri_base(storage, settings)
-        before = _recorded(storage)
+        before = recorded_state(storage)
         now = ManifestState.of(state.timeline, chosen, base)
         result = ManifestResult(state.timeline.newest_commit, now.formats)
         if before == now and not (whole or removed):
@@ -177,13 +171,6 @@ def _touched_partitions(state: TableState, commits: Collection[str]) -> tuple[st
             metadata = read_commit(state.storage, state.timeline, instant)
             partitions |= metadata.stats.keys() | metadata.replaced.keys()
     return tuple(sorted(partitions))
-
-
-def _recorded(storage: Storage) -> ManifestState | None:
-    try:
-        return decode_state(storage.read(STATE_FILE))
-    except FileNotFoundError:
-        return None
 
 
 def _listed_paths(storage: Storage, base: str) -> list[str] | None:

@@ -29,11 +29,6 @@ def _hive_style(parts: Sequence[str]) -> Values | None:
     return (value,) if text.count("=") == 1 and name and value else None
 
 
-def _single_value(parts: Sequence[str]) -> Values | None:
-    """The whole path, with "-" for "/"."""
-    return ("-".join(parts),)
-
-
 def _date(parts: Sequence[str], count: int) -> Values | None:
     if len(parts) != count:
         return None
@@ -46,7 +41,7 @@ def _date(parts: Sequence[str], count: int) -> Values | None:
 _EXTRACTORS: Mapping[str, tuple[Extractor, str]] = {
     "MultiPartKeysValueExtractor": (_multi, "one folder for each column, such as a/b or x=a/y=b"),
     "HiveStylePartitionValueExtractor": (_hive_style, "column=value"),
-    "SinglePartPartitionValueExtractor": (_single_value, "any path, as one value"),
+    "SinglePartPartitionValueExtractor": (lambda parts: ("-".join(parts),), "any path, as one value"),
     "SlashEncodedDayPartitionValueExtractor": (lambda parts: _date(parts, 3), "year/month/day"),
     "SlashEncodedHourPartitionValueExtractor": (lambda parts: _date(parts, 4), "year/month/day/hour"),
     "NonPartitionedExtractor": (lambda parts: (), "no partitions"),

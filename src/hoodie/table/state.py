@@ -246,12 +246,9 @@ def tell_of_missing(storage: Storage, lost: Sequence[Missing], reading: ReadSett
     Raises   ListingStale when one is there all the same; MissingFile; CorruptFile of a log that is there and too short;
              else warns MissingFileIgnored of each file, DamagedLog of such a log
     """
-
-    def size_of(missing: Missing) -> int | None:
-        return storage.size(missing.path) if storage.exists(missing.path) else None
-
+    sizes = in_threads(lambda missing: storage.size(missing.path) if storage.exists(missing.path) else None, lost)
     ignored: list[DamagedLog | MissingFileIgnored] = []
-    for missing, size in zip(lost, in_threads(size_of, lost), strict=True):
+    for missing, size in zip(lost, sizes, strict=True):
         instant, least = missing.instant, missing.file.size
         if size is None:
             ignored.append(MissingFileIgnored(missing.path, instant.requested, instant.action))

@@ -64,17 +64,13 @@ def _ordered(files: list[BaseFile | LogFile]) -> GroupFiles:
     if len(files) == 1 and isinstance(first, BaseFile):  # as most groups of large tables
         return GroupFiles((first,))
     bases = [file for file in files if isinstance(file, BaseFile)]
-    logs = sorted((file for file in files if isinstance(file, LogFile)), key=_log_order)
+    logs = sorted((file for file in files if isinstance(file, LogFile)), key=lambda log: log.order)
     return GroupFiles(
         # Attempts of one task can leave two files of one instant, until its commit removes the losers.
         tuple(sorted(bases, key=lambda base: (base.instant, base.name))),
         tuple(log for log in logs if not log.cdc),
         tuple(log for log in logs if log.cdc),
     )
-
-
-def _log_order(log: LogFile) -> tuple[str, int, str, bool]:
-    return log.order
 
 
 def committed_slices(view: FileSystemView, group: FileGroupId, as_of: str | None = None) -> tuple[FileSlice, ...]:

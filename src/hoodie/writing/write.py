@@ -463,11 +463,6 @@ def action_of(operation: WriteOperation, kind: TableKind) -> Action:
     return Action.REPLACE_COMMIT if operation in REPLACING else kind.action
 
 
-def as_emptying(write: Write, partitions: frozenset[str]) -> Write:
-    """The overwrite of partitions as one that takes these away, too."""
-    return replace(write, emptied=partitions)
-
-
 def with_transaction(write: Write, transaction: Transaction) -> Write:
     """The write with an instant that is there already; the options that complete the table's settings stay."""
     index = write.index

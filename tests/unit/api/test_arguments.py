@@ -1,7 +1,5 @@
 """Arguments of calls: what is none of theirs is refused in words, before anything is done."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What cannot be opened, made or written is refused with an error that says why, and the table stays as it was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from hoodie.errors import (
     TableNotFound,
     UnsupportedTable,
 )
+from support.trips import table_options
 from support.untouched import files, untouched
 
 
@@ -109,10 +108,7 @@ def test_options_that_contradict_the_table_are_refused(table, key, value, there)
 
 def test_options_that_repeat_what_the_table_is_are_fine(table):
     repeated = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "ts",
+        **table_options("t", "id", partition="city", ordering="ts"),
         "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
         "hoodie.datasource.write.keygenerator.type": "SIMPLE",
         "hoodie.datasource.write.table.type": "COPY_ON_WRITE",

@@ -1,7 +1,5 @@
 """The calls of those who come from Hudi, without a session: `hoodie.read`, `HoodieReadClient`, `HoodieWriteClient`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Updates, deletes and merges by condition on a table that is opened without Spark."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from decimal import Decimal

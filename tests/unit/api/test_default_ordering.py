@@ -1,7 +1,5 @@
 """Which column orders a table that a job of Hudi's makes without naming one."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import pyarrow as pa

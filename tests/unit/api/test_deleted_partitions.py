@@ -1,7 +1,5 @@
 """The partitions that delete_partition of Hudi's jobs removes."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

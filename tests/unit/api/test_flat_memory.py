@@ -1,7 +1,5 @@
 """A process that writes for long stays as small as its table's timeline is."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from pathlib import Path

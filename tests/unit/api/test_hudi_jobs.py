@@ -1,7 +1,5 @@
 """Jobs of Hudi's data source run as they are: the same options, the rows that they mean."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, NoRowsYet, TableNotFound
 from support.hudi_jobs import JOBS, Job
 from support.oracles import META
+from support.trips import table_options
 
 COLUMNS = ("id", "name", "city", "qty", "ts")
 FIRST = [(1, "a", "oslo", 1, 10), (2, "b", "rome", 2, 10), (3, "c", "oslo", 3, 10)]
@@ -84,12 +83,7 @@ def test_another_path_in_the_options_is_refused(tmp_path: Path) -> None:
 def test_overwrite_puts_another_table_in_place_unless_a_savepoint_forbids(tmp_path: Path) -> None:
     path = str(tmp_path / "stock")
     hoodie.hudi.write(batch(FIRST), path, {**JOBS[0].options, "hoodie.index.type": "BLOOM"})
-    other = {
-        "hoodie.table.name": "names",
-        "hoodie.datasource.write.recordkey.field": "name",
-        "hoodie.datasource.write.precombine.field": "seen",
-        "hoodie.datasource.write.partitionpath.field": "letter",
-    }
+    other = table_options("names", "name", partition="letter", ordering="seen")
     rows = batch([("a", "x", 1), ("a", "x", 2), ("b", "y", 1)], ("name", "letter", "seen"))
     hoodie.hudi.write(rows, path, other, mode="OVERWRITE")
     found = hoodie.hudi.read(path)

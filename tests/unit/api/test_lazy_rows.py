@@ -1,7 +1,5 @@
 """Rows that Polars, DuckDB and pyarrow read when they need them, with their own columns, filters and limits."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path

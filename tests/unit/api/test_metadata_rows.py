@@ -1,7 +1,5 @@
 """`table.metadata()`: the rows of each partition of the metadata table."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

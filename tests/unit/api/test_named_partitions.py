@@ -1,7 +1,5 @@
 """Partitions as people name them: by paths, by values of the partition columns, in any kind of list."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Options by another of their names, through each door that takes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """An overwrite of partitions that are named, whether rows come into them or not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

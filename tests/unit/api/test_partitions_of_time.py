@@ -1,7 +1,5 @@
 """Tables partitioned by a unit of time, writes of very many small files, and columns that no table can have."""
 
-from __future__ import annotations
-
 import datetime as dt
 import uuid
 import warnings

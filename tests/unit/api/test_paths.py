@@ -1,7 +1,5 @@
 """A `pathlib.Path` goes where the text of a path goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

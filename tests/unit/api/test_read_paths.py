@@ -1,8 +1,6 @@
 """Paths as jobs read them: a partition's, or a pattern over folders and files. Where Hudi 0.15 was asked, the rows are
 those that it gave."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

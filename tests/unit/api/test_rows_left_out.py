@@ -1,7 +1,5 @@
 """Inserts and upserts that leave out the rows whose key a table has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +46,6 @@ def test_rows_whose_key_is_there_are_left_out_as_in_hudi(
     path = str(tmp_path / "t")
     hoodie.hudi.write(FIRST, path, {**options, **DROP, OPERATION: operation})  # of a new table's rows none is there
     done = hoodie.hudi.write(LATER, path, {**options, **DROP, OPERATION: operation})
-    assert done is not None
     assert done.inserted == 2
     assert content(path) == DROPPED
     assert [metadata.operation for _, metadata in hoodie.open_table(path).history()] == ["INSERT", "INSERT"]

@@ -1,7 +1,5 @@
 """Calls of a notebook with nothing in the way: frames of a table, results as instants, lists of keys, what is shown."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tables that are opened without a Spark session: what goes in, what comes out, and that PySpark is not needed."""
 
-from __future__ import annotations
-
 import datetime as dt
 import subprocess
 import sys
@@ -421,7 +419,6 @@ def test_rows_in_arrow_are_written_by_the_options_of_a_hudi_job(tmp_path: Path) 
     path = str(tmp_path / "t")
     keys = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "city"}
     first = hoodie.hudi.write(ROWS, path, keys)
-    assert first is not None
     assert first.inserted == 4
     hoodie.hudi.write(ROWS.slice(0, 2), path, {**keys, "hoodie.datasource.write.operation": "delete"})
     assert ids(hoodie.open_table(path).snapshot()) == [3, 4]

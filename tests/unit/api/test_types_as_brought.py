@@ -1,7 +1,5 @@
 """Columns that files and data frames bring in another type than the table's, and what pandas gets of a table."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 import pickle

@@ -1,7 +1,5 @@
 """Plans of large batches on paper, and the table of many file groups, at sizes that take a second."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

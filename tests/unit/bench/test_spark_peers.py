@@ -1,7 +1,5 @@
 """Engines beside each other: parts, tables of figures and the rows that are expected, without an engine."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 

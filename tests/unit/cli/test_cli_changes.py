@@ -1,7 +1,5 @@
 """Commands that change tables: a dry run changes nothing, and what cannot be undone is asked about."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

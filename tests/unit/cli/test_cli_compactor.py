@@ -1,7 +1,5 @@
 """`hoodie compactor`, in this process: what it prints, what it runs, and how signals stop it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

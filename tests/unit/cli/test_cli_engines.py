@@ -1,7 +1,5 @@
 """`hoodie manifest` and `hoodie sync`. The sync itself: tests/services, with a real metastore."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Errors are one line with a status, and credentials are in no output."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

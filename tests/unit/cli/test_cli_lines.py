@@ -1,7 +1,5 @@
 """Many tables: a line each, in an order, those that meet a condition, and a summary that names tables."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands that look at tables: what they say is what is on the timeline and on storage."""
 
-from __future__ import annotations
-
 from importlib import metadata
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Many tables at once: globs, files of paths, threads, the summary and the exit status."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """The page of the commands, the schema of their documents, help and completion: out of the command tree, and true."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

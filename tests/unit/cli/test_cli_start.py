@@ -1,7 +1,5 @@
 """What a command costs before it does anything: what it imports."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """At a terminal: tables are drawn, and a question is asked and answered."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

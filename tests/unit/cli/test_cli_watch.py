@@ -1,7 +1,5 @@
 """Metrics of many tables for Prometheus, and the page of `hoodie serve`."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """A day of an operator: many tables, two of each kind of damage. The doctor finds all, and each way out works."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Clocks of writers differ: in versions 8 and 9 a commit keeps the lock until they are past its completion."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pytest

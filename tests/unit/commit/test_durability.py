@@ -1,8 +1,6 @@
 """What is on disk when a power failure comes: no data file whose write the timeline and its marker do not tell, no
 commit without its data files, and a commit once its call has returned."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 from pathlib import Path

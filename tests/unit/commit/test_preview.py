@@ -1,7 +1,5 @@
 """The rows of a table as a commit would leave them, before it is published."""
 
-from __future__ import annotations
-
 import pickle
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What a process remembers of a commit that it has published is what the file says to others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,12 +8,10 @@ import pytest
 from hoodie.storage.local import LocalStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS, read_commit
+from support.trips import table_options
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("t", "id", partition="p", ordering="ts"),
     "hoodie.table.services.enabled": "false",
     "hoodie.table.cdc.enabled": "true",
 }

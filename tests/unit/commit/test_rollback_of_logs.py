@@ -1,12 +1,9 @@
 """Writers of Merge-on-Read tables that die: what readers see, what the next writer makes of it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from hoodie.commit.rollback_executor import roll_back
@@ -22,28 +19,15 @@ from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.timeline import LAYOUT_1
 from support import undoing
+from support.compacting import OPTIONS, Rows, batch
 from support.nightly import WAYS_TO_DIE
 from support.own_indexes import EXACT
-from support.trips import TRIPS
 from support.undoing import read_rs
-
-OPTIONS = {
-    **TRIPS,
-    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.parquet.small.file.limit": "0",
-    "hoodie.spark.driver.threads": "1",
-}
-Rows = Mapping[str, tuple[str, int, str]]
 
 BEFORE: Rows = {"a": ("oslo", 1, "old"), "b": ("oslo", 1, "old"), "c": ("rome", 1, "old")}
 LOGGED: Rows = {"b": ("oslo", 2, "logged")}
 CHANGES: Rows = {"a": ("oslo", 3, "new"), "c": ("rome", 3, "new"), "d": ("bern", 3, "new")}
 LATER: Rows = {"b": ("oslo", 4, "later"), "c": ("rome", 4, "later"), "e": ("bern", 4, "later")}
-
-
-def batch(rows: Rows) -> pa.Table:
-    columns = [list(column) for column in zip(*rows.values(), strict=True)]
-    return pa.table({"id": list(rows), "city": columns[0], "ts": pa.array(columns[1], pa.int64()), "note": columns[2]})
 
 
 def opened(storage: Storage) -> ArrowTable:

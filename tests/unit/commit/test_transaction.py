@@ -1,7 +1,5 @@
 """One write on the timeline, driven without Spark: what a reader sees when a writer dies, what the next one does."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Of which columns a look-up by key finds the rows that SQL finds equal."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

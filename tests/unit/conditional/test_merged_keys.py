@@ -1,7 +1,5 @@
 """The keys of rows that a merge gives."""
 
-from __future__ import annotations
-
 import pickle
 
 import pyarrow as pa

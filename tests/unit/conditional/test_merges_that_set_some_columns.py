@@ -1,7 +1,5 @@
 """Merges that set some columns: where the key tells the pairs the table is not joined, and the rows are the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from random import Random

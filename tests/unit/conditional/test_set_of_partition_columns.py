@@ -1,7 +1,5 @@
 """A merge that sets a partition column: to the value that a row has already, or to another one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """docs/configuration.md is what the option declarations say."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

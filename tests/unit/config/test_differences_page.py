@@ -1,7 +1,5 @@
 """The page of differences is made from the cases that real Hudi runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.differences_page import page

@@ -1,7 +1,5 @@
 """`hoodie.storage.*`: options of a storage's driver among those of a call."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

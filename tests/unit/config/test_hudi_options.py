@@ -1,7 +1,5 @@
 """Options of Hudi jobs: each is used, needs no effect, or is refused with all others that are."""
 
-from __future__ import annotations
-
 import csv
 import logging
 import re

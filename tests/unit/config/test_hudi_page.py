@@ -1,7 +1,5 @@
 """docs/coming-from-hudi.md is what the list of Hudi's options says."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

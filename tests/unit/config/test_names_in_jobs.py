@@ -1,7 +1,5 @@
 """Names as jobs have them: options that nobody knows, classes by earlier packages, several names of one thing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,7 +89,6 @@ def test_the_empty_payload_deletes_the_rows_of_its_write(tmp_path: Path, table_t
     hoodie.hudi.write(ROWS, tmp_path, options)
     deletes = {**options, PAYLOAD: f"{package}{EMPTY}"}
     result = hoodie.hudi.write(ROWS.slice(0, 1), tmp_path, deletes)
-    assert result is not None
     assert result.deleted == 1
     assert hoodie.open_table(tmp_path).snapshot().to_arrow()["id"].to_pylist() == [2]
     hoodie.open_table(tmp_path).upsert(ROWS, options={PAYLOAD: f"{package}{EMPTY}"})

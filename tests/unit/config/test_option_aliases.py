@@ -1,7 +1,5 @@
 """One option has several names: whichever a call uses, it counts over the table's, and two of them cannot disagree."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

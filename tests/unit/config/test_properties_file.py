@@ -1,7 +1,5 @@
 """Options in properties files: read as Hudi does, below those of the call, with typed errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

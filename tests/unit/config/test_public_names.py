@@ -1,7 +1,5 @@
 """What users see of the package: its names, its version, its errors, and what an import costs."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """What begin and end of a range of changes are about: when commits began, or when they were completed."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.config.options import Options

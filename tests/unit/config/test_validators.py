@@ -1,7 +1,5 @@
 """Which queries a commit has to pass, by the options of Hudi's pre-commit validators."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """Where the code knows a version of the format by its number. A new version is added there, and nowhere else."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

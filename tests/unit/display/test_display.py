@@ -1,7 +1,5 @@
 """What consoles and notebooks show of results: short whatever they hold, and escaped."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -28,6 +26,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.result import WriteResult
 from support.scans import plan_scan
+from support.trips import table_options
 
 MANY = 1_200
 EVIL = "<script>alert(1)</script>&amp;"
@@ -69,12 +68,7 @@ def rollback_plan() -> RollbackPlan:
 
 
 def table() -> ArrowTable:
-    options = {
-        "hoodie.table.name": EVIL,
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "id",
-    }
+    options = table_options(EVIL, "id", partition="city", ordering="id")
     return ArrowTable.create(MemoryStorage(), options)
 
 

@@ -1,7 +1,5 @@
 """A message that goes on after what another error says has one full stop between the two."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Calls that pages name in running text have the arguments that they are written with there."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

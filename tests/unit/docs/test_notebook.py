@@ -1,7 +1,5 @@
 """The notebook of ten minutes runs without Spark, and shows what it has stored."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

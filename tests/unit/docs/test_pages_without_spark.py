@@ -1,7 +1,5 @@
 """What pages show without Spark runs where there is neither Spark nor Java."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

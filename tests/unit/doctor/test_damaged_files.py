@@ -1,7 +1,5 @@
 """Files beside the data that are damaged: readers of other engines fail on them, so that the doctor finds each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

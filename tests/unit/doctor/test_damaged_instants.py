@@ -1,7 +1,5 @@
 """Instant files that are empty or cut short: what the doctor says of each works, and changes no row."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from itertools import product

@@ -1,7 +1,5 @@
 """A damaged log has one finding, and the way out that it names gives the rows back, or keeps those that are there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

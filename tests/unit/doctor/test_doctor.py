@@ -1,7 +1,5 @@
 """The doctor: each fault planted in a healthy table is found, told with a place and an advice, mended if possible."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable
@@ -42,6 +40,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.archive import rolled_back_in_archive
 from hoodie.timeline.timeline import new_time, utc_now
 from support.clusterings import plan_clustering
+from support.meanwhile import Meanwhile, calls_of
 from support.trips import TRIPS
 
 MERGE_ON_READ = {
@@ -432,18 +431,13 @@ def test_a_repair_does_not_delete_its_own_lock_nor_any_file_once_that_is_lost():
     options = {"hoodie.write.lock.provider": "StorageBasedLockProvider", **LOCKED}
     done = repair(table.storage, writers=Writers.read(Options(options)), dry_run=False, grace=-1)
     assert {remedy.target for remedy in done} == set(left)
-
-    class Stolen(WrappedStorage):
-        """Another writer takes the lock over as soon as the first file is deleted."""
-
-        def delete(self, path: str) -> bool:
-            self.inner.write(".hoodie/.locks/table.0000000099", b"")
-            return self.inner.delete(path)
-
     for path in left:
         table.storage.write(path, b"")
+    # Another writer takes the lock over as soon as the first file is deleted.
+    take_over = partial(table.storage.write, ".hoodie/.locks/table.0000000099", b"")
+    stolen = Meanwhile(table.storage, calls_of("delete", ""), take_over)
     with pytest.raises(LockLost):
-        repair(Stolen(table.storage), writers=Writers.read(Options(options)), dry_run=False, grace=0)
+        repair(stolen, writers=Writers.read(Options(options)), dry_run=False, grace=0)
     assert sum(table.storage.exists(path) for path in left) == 1
 
 
@@ -525,7 +519,7 @@ def test_an_orphan_of_no_instant_is_found_and_removed():
     assert table.snapshot().equals(before)
 
 
-class Meanwhile(WrappedStorage):
+class BeforeCall(WrappedStorage):
     """Another writer does its work just before a listing, or before a file is opened, counted from 1."""
 
     def __init__(self, inner: Storage, calls: str, number: int, work: Callable[[], object]) -> None:
@@ -555,7 +549,7 @@ def test_nothing_is_wrong_while_another_writer_publishes_plans_cleans_and_archiv
             if kind:
                 schedule_compaction(other.storage, Settings.read(other.options))
 
-        seen = Meanwhile(other.storage, calls, number, work)
+        seen = BeforeCall(other.storage, calls, number, work)
         assert list(examine(seen)) == [], f"before {calls} {number}"
         if seen.number > 0:
             return
@@ -573,7 +567,7 @@ def test_a_metadata_table_is_not_wrong_while_another_process_cleans(calls: str):
     )
     for number in range(1, 100):
         other = table.storage.copy()
-        seen = Meanwhile(other, calls, number, partial(clean, other, Settings.read(table.options)))
+        seen = BeforeCall(other, calls, number, partial(clean, other, Settings.read(table.options)))
         assert list(examine(seen)) == [], f"before {calls} {number}"
         if seen.number > 0:
             return

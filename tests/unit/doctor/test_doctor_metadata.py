@@ -1,7 +1,5 @@
 """The doctor compares the file lists of a metadata table with the storage."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`HoodieTable.examine`, `repair` and `lock`: the doctor and the locks for those who hold a table."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 
@@ -9,12 +7,9 @@ import hoodie
 from hoodie.errors import CorruptFile, LockLost
 from hoodie.storage import LocalStorage
 from hoodie.testing.tables import ArrowTable
+from support.trips import table_options
 
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-}
+OPTIONS = table_options("t", "id", partition="city")
 LOCKED = {"hoodie.write.lock.provider": "InProcessLockProvider"}
 
 

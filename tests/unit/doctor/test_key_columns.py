@@ -1,7 +1,5 @@
 """Key and partition columns that hoodie.properties names and the table does not have."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

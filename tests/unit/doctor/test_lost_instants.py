@@ -1,7 +1,5 @@
 """Instants whose files are lost, and not those of writes that failed: no repair and no write deletes their rows."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -423,6 +421,17 @@ def test_a_folder_with_the_name_of_an_instants_file_is_told(path: Path) -> None:
     begun.write_bytes(content)
     table.rollback()
     assert not table.check(grace=0)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_two_commits_that_have_the_content_of_each_other_are_told(path: Path, version: str) -> None:
+    table = filled(path, "COPY_ON_WRITE", version)
+    last = sorted(path.glob(".hoodie/**/*.commit"))[-2:]
+    contents = [file.read_bytes() for file in last]
+    for file, content in zip(last, reversed(contents), strict=True):
+        file.write_bytes(content)
+    told = {finding.where for finding in table.check(grace=0) if "another commit's" in finding.problem}
+    assert told == {str(file.relative_to(path)) for file in last}
 
 
 @pytest.mark.parametrize("lost", ["all", "one"])

@@ -1,7 +1,5 @@
 """Metadata that names files outside the table, or code to run: refused, whatever the bytes say."""
 
-from __future__ import annotations
-
 import ast
 import json
 import sys
@@ -34,13 +32,9 @@ from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_compaction_plan
 from hoodie.timeline.timeline import LAYOUT_1
+from support.trips import table_options
 
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
+OPTIONS = table_options("t", "id", partition="p", ordering="ts")
 MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 OUTSIDE = ("../victim", "a/../../victim", "/victim", "s3://bucket/victim", "file:///victim", "a//b", "a/./b", "..")
 

@@ -1,7 +1,5 @@
 """What expressions are about, told from their text alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.expressions.text import about_source_only, columns_named, conjuncts, equal_columns, same_expression

@@ -1,7 +1,5 @@
 """SQL expressions on Arrow rows: types, laziness, what is refused. Values: tests/spark/test_expressions_on_spark.py."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Names in clauses of a MERGE about one side are that side's."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.expressions.text import of_side

@@ -1,7 +1,5 @@
 """What a table holds and costs, the same for the command line, reports and metrics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Table schemas as Avro JSON: real ones are read and written back to the letter, strange ones named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

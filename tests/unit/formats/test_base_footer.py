@@ -1,7 +1,5 @@
 """The footer of a base file: what a writer adds to it and a reader finds, whole or damaged."""
 
-from __future__ import annotations
-
 import io
 import struct
 

@@ -1,7 +1,5 @@
 """Bloom filters, pinned by the output of Hudi's classes and by filters of real files."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Columns get a dictionary where it makes the file smaller."""
 
-from __future__ import annotations
-
 import io
 import math
 import uuid

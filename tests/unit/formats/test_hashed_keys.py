@@ -1,7 +1,5 @@
 """Keys that are found by their hashes: none is missed, and which are equal the caller sees."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """HFiles: those of the vectors and of real metadata tables are read, and written again byte for byte."""
 
-from __future__ import annotations
-
 import base64
 import json
 import struct

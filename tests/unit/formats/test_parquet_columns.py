@@ -1,7 +1,5 @@
 """Columns of which few rows are wanted, read as they are stored."""
 
-from __future__ import annotations
-
 import io
 
 import pyarrow as pa

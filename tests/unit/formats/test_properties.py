@@ -1,7 +1,5 @@
 """Java properties files: what Java's reader makes of them, and what Hudi's writer stores."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The positions that a log block's header holds, beside those of real blocks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ def positions_of(vector: dict[str, Any]) -> list[int]:
 @pytest.mark.parametrize("vector", REAL)
 def test_positions_of_real_blocks_are_read(vector: dict[str, Any]) -> None:
     positions = decode_positions(vector["base64"])
-    assert positions is not None
     assert positions.tolist() == positions_of(vector)
 
 
@@ -37,7 +34,6 @@ def test_positions_come_back(count: int) -> None:
     text = encode_positions(drawn)
     assert text is not None
     read = decode_positions(text)
-    assert read is not None
     assert read.tolist() == drawn.tolist()
 
 

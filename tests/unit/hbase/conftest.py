@@ -1,7 +1,5 @@
 """A stand-in for HBase with a table `t`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The rest of the library does not need the package of the HBase index."""
 
-from __future__ import annotations
-
 import pkgutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A key's bucket, as Hudi's own classes deal keys out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

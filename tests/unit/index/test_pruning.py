@@ -1,7 +1,5 @@
 """Which files may hold which keys: ranges, filters and the exact look-up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Record keys computed from Arrow columns, against Hudi's (tests/vectors/keygen.json) and a real table."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """XXH32 of columns of text, against published values and a scalar walk through the specification."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

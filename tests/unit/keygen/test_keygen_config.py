@@ -1,7 +1,5 @@
 """Key generators from properties; partition paths as text; Joda patterns taken apart."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -161,7 +159,6 @@ def test_one_zone_for_both_wins_and_may_be_empty() -> None:
     times = {**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.timezone": "Asia/Kolkata"}
     for zone, expected in [("GMT", "UTC"), ("Europe/Paris", "Europe/Paris"), ("GMT+0800", "+08:00"), ("", "")]:
         settings = key_generator({**times, TIME + "timezone": zone}).timestamp
-        assert settings is not None
         assert (settings.input_zone, settings.output_zone) == (expected, expected)
 
 

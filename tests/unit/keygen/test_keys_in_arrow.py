@@ -1,7 +1,5 @@
 """Record keys and partition paths of Arrow rows, against Hudi's (tests/vectors/keygen.json)."""
 
-from __future__ import annotations
-
 import json
 import zoneinfo
 from datetime import UTC, date, datetime, timedelta

@@ -1,7 +1,5 @@
 """Keys and paths of a record of all types and of real tables, against those of Hudi's own classes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

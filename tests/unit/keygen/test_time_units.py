@@ -1,7 +1,5 @@
 """`partition_by="day(at)"`: what it says, what it becomes on disk, and which times a folder holds."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pytest

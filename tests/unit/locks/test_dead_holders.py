@@ -1,7 +1,5 @@
 """Holders of a lock that are dead, and lines about waiting for those that are not."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """A table has one lock, however its path is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Locks: what all providers keep, and what becomes of a lease whose holder is late, dead, or has another clock."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable
@@ -423,13 +421,14 @@ def test_hudis_empty_lock_file_is_respected():
     assert lock.acquire(0)
 
 
+class Stuck:
+    def check(self) -> None: ...
+
+    def release(self) -> None:
+        raise OSError("no network")
+
+
 def test_a_fault_within_outlives_one_of_the_release():
-    class Stuck:
-        def check(self) -> None: ...
-
-        def release(self) -> None:
-            raise OSError("no network")
-
     lock = Lock("lock", lambda seconds: Stuck(), LockOptions())
     with pytest.raises(ZeroDivisionError) as caught, lock:
         _ = 1 / 0
@@ -437,12 +436,6 @@ def test_a_fault_within_outlives_one_of_the_release():
 
 
 def test_a_release_that_fails_is_told_and_undoes_nothing():
-    class Stuck:
-        def check(self) -> None: ...
-
-        def release(self) -> None:
-            raise OSError("no network")
-
     lock = Lock("lock", lambda seconds: Stuck(), LockOptions())
     with pytest.warns(LockNotReleased, match="releasing the lock failed: no network"), lock:
         pass

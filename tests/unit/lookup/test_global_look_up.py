@@ -1,7 +1,5 @@
 """What a look-up in all partitions refuses, and what `explain_upsert` says of the index."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Keys are found where they are, whatever the order they are asked in."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """What Hudi's CREATE TABLE over a table drops from hoodie.properties is told by the table's files."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """An index of a user's own comes from the options of a write, its answers are checked; others are chosen by rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
@@ -27,12 +25,10 @@ from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support import own_indexes
 from support.own_indexes import Diary
+from support.trips import table_options
 
 OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id,line",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("trips", "id,line", partition="city", ordering="ts"),
     "hoodie.spark.driver.threads": "1",
 }
 ROWS = pa.table({"id": ["a", "b"], "line": [1, 2], "city": ["oslo", "bern"], "ts": [1, 1]})

@@ -1,7 +1,5 @@
 """Positions that rows bring along are those of the only row of their key."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from hoodie.index.pruning import SEVERAL

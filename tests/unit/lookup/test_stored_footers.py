@@ -1,7 +1,5 @@
 """The bloom index takes filters and key ranges from the metadata table where options ask for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Incoming rows against the rows of a base file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each key once: which row of a batch survives, and where it stands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The kernel of rows that say nothing of some columns: stored values stay there, whatever the rule."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from typing import Any

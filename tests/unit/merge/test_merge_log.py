@@ -1,7 +1,5 @@
 """The blocks of a log folded: records, deletes with and without an ordering value, records after deletes."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from decimal import Decimal

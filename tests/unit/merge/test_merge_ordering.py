@@ -1,7 +1,5 @@
 """Ordering values compare as Java's."""
 
-from __future__ import annotations
-
 import datetime
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """A user's own merger: found by its import path, asked for whole tables, its answers checked."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What each payload class decides, case by case as Hudi's own classes answered."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import pickle

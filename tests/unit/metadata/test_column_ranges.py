@@ -1,7 +1,5 @@
 """What is said of columns in files by types and values that no table of the fixtures has."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 import math

@@ -1,7 +1,5 @@
 """Files of the metadata table are read with few requests, which a remote storage gets at once."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Keys are looked up in the record index: in the file groups that they hash to, and nothing that does not count."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The metadata table beside what changes a table as a whole: each time it tells what a build of the files does."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from itertools import product

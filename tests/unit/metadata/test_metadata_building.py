@@ -1,7 +1,5 @@
 """Partitions of the metadata table are built and removed where options ask for it, whenever the writer dies."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Mapping
@@ -31,7 +29,7 @@ from hoodie.metadata.partitions.bloom_filters import BLOOM_FILTERS
 from hoodie.metadata.partitions.column_stats import COLUMN_STATS
 from hoodie.metadata.partitions.kind import Building, Change
 from hoodie.metadata.read import partition_slices, read_records
-from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS
@@ -44,7 +42,7 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
-from support.metadata_tables import METADATA
+from support.metadata_tables import METADATA, metadata_of
 from support.nightly import WAYS_TO_DIE, by_day, scaled
 from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, assert_kept, rows
 
@@ -54,10 +52,7 @@ ENABLE = "hoodie.metadata.index.column.stats.enable"
 
 
 def opened(made: ArrowTable) -> MetadataTable:
-    state = made.state()
-    table = open_metadata(made.storage, state.config, state.timeline)
-    assert table is not None
-    return table
+    return metadata_of(made.state())
 
 
 def columns(made: ArrowTable, file: str = "") -> set[str]:
@@ -90,7 +85,6 @@ def test_an_index_that_is_asked_for_later_is_added_and_false_takes_it_away_again
     assert made.state().config.metadata_partitions == ("column_stats", "files")
     made.upsert(rows(("f", "bern"), ts=5))  # kept without the option
     told = validate_metadata(made.storage, made.state().config, made.state().timeline)
-    assert told is not None
     assert (told.problems, told.partitions["column_stats"] > 0) == ((), True)
     made.upsert(rows(("g", "bern"), ts=6), {ENABLE: "false"})
     assert made.state().config.metadata_partitions == ("files",)
@@ -160,7 +154,6 @@ def test_tasks_elsewhere_build_the_same_files(kind: str, tmp_path: Path) -> None
     assert not made.storage.list(".hoodie/.temp/staged")
     state = made.state()
     told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert (told.problems, told.partitions["record_index"]) == ((), 300)
 
 

@@ -1,7 +1,5 @@
 """What actions change in file lists: as real Hudi wrote it for the same commits, cleans and compactions."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path
@@ -21,7 +19,6 @@ from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.files import file_list_cells
 from hoodie.metadata.record_schema import SCHEMA, STORED_SCHEMA
 from hoodie.metadata.records import FILES, decode_records
-from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, RollbackMetadata, RolledBackPartition
@@ -29,7 +26,7 @@ from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_folders
-from support.metadata_tables import ALL, METADATA, table_files
+from support.metadata_tables import ALL, METADATA, metadata_of, table_files
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 SCHEMAS = json.loads((VECTORS / "mdt_schema.json").read_text())
@@ -195,8 +192,7 @@ def test_a_rollback_by_hudi_is_followed_as_hudi_did() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_a_listing_makes_the_lists_that_hudi_has(name: str) -> None:
     state = load_state(MemoryStorage(table_files(name)))
-    table = open_metadata(state.storage, state.config, state.timeline)
-    assert table is not None
+    table = metadata_of(state)
     listed = listed_folders(table).marked
     folders = list_folders(state.storage).marked
     changes = of_listing(folders, data_files(folders))

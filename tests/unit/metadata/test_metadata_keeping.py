@@ -1,7 +1,5 @@
 """Writes keep the file lists of a table's metadata table, as Hudi does: same instants, same files, same records."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -46,14 +44,12 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
-from support.metadata_tables import METADATA, table_files
+from support.metadata_tables import METADATA, metadata_of, table_files
 from support.nightly import WAYS_TO_DIE, by_day, scaled
+from support.trips import TRIPS
 
 TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.table.services.enabled": "false",
     "hoodie.metadata.enable": "true",
 }
@@ -87,7 +83,6 @@ def assert_kept(made: ArrowTable, *more: str) -> None:
     indexes = ("bloom_filters", "column_stats") if INDEXES.items() <= made.options.items() else ()
     assert state.config.metadata_partitions == tuple(sorted(("files", *indexes, *more)))
     told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert told.problems == ()
     assert told.unread == ()
     if indexes and "city" in made.snapshot().column_names:
@@ -101,9 +96,7 @@ def assert_kept(made: ArrowTable, *more: str) -> None:
 
 def assert_complete(made: ArrowTable) -> None:
     """Each base file of a completed instant has statistics and a filter, and no other has."""
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     listed = data_files(listed_folders(metadata).marked)
     bases = {file.name: file for file in listed if isinstance(file, BaseFile)}
     statistics = read_records(metadata, MetadataPartition.COLUMN_STATS)
@@ -117,9 +110,7 @@ def assert_complete(made: ArrowTable) -> None:
 
 
 def times(made: ArrowTable, action: Action = Action.DELTA_COMMIT) -> list[str]:
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     return [i.requested for i in metadata.timeline.instants if i.action is action and i.state is State.COMPLETED]
 
 
@@ -264,9 +255,7 @@ def test_a_partition_that_cleaning_removes_leaves_the_list_and_may_come_back() -
 
 
 def lists(made: ArrowTable) -> set[str]:
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     return set(listed_folders(metadata).marked)
 
 
@@ -550,7 +539,6 @@ def test_a_rollback_in_the_metadata_table_that_died_is_finished_by_the_next_acti
         assert_kept(made)
         state = made.state()
         metadata = open_metadata(storage, state.config, state.timeline)
-        assert metadata is not None
         assert all(instant.state is State.COMPLETED for instant in metadata.timeline.instants)
     pytest.fail("the rollback has more calls than were tried")
 
@@ -594,9 +582,7 @@ def test_what_a_slower_writer_put_behind_the_block_of_one_that_died_is_listed(ki
         file.unlink()
     slower.upsert(rows(("c", "bern")), earlier)
     assert_kept(made)
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     assert metadata.newest > died  # Hudi 0.15 ends its scan at the first block that is later
     assert sorted(made.snapshot()["id"].to_pylist()) == ["a", "c"]
 
@@ -607,9 +593,7 @@ def test_records_that_another_writer_deleted_by_their_keys_are_gone(partition: M
     made = table(**INDEXES)
 
     def keys() -> list[str]:
-        state = made.state()
-        metadata = open_metadata(made.storage, state.config, state.timeline)
-        assert metadata is not None
+        metadata = metadata_of(made.state())
         return read_records(metadata, partition).column("row").to_pylist()
 
     before, newest = keys(), times(made)[-1]

@@ -1,7 +1,5 @@
 """Writes keep and build the whole metadata table of versions 8 and 9: statistics say the types of their values in 9."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -31,7 +29,6 @@ from hoodie.metadata.partitions.kind import Building
 from hoodie.metadata.partitions.kinds import partition_kind
 from hoodie.metadata.read import read_records
 from hoodie.metadata.record_schema import record_schema_text, stored_schema_of
-from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
@@ -46,7 +43,7 @@ from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.hudi_1_tables import unpack
-from support.metadata_tables import FOLDER, METADATA
+from support.metadata_tables import FOLDER, METADATA, metadata_of
 from support.nightly import by_day, scaled
 from unit.metadata.test_metadata_keeping import ACTIONS, INDEXES, TABLE, after_each_death, rows
 
@@ -84,14 +81,11 @@ def assert_kept(made: ArrowTable, kind: str) -> None:
     state = made.state()
     assert set(state.config.metadata_partitions) == partitions_of(kind)
     told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert (told.problems, told.unread) == ((), ())
 
 
 def records(made: ArrowTable, partition: MetadataPartition) -> list[dict[str, Any]]:
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     return list(read_records(metadata, partition).to_pylist())
 
 
@@ -184,7 +178,6 @@ def test_a_file_of_an_archived_commit_that_it_does_not_list_is_a_problem(version
         made.storage.write(path, data)
     state = made.state()
     validated = validate_metadata(made.storage, state.config, state.timeline)
-    assert validated is not None
     assert [problem.split("/")[0] for problem in validated.problems] == ["oslo"]
 
 
@@ -309,7 +302,6 @@ def test_what_damaged_definitions_are_about_is_removed_and_rows_are_written(harm
     built = {"column_stats"} | ({"record_index"} if index == "RECORD_INDEX" else set())
     assert set(read_definitions(made.storage, made.state().config)) == built
     told = validate_metadata(made.storage, made.state().config, made.state().timeline, read_keys=read_keys)
-    assert told is not None
     assert (told.problems, told.unread) == ((), ())
 
 
@@ -393,8 +385,7 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> TableState:
 
 def first_records(state: TableState, partition: MetadataPartition) -> dict[str, dict[str, Any]]:
     """What the partition of a table would be built with, by key."""
-    metadata = open_metadata(state.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(state)
     files = of_listing((), data_files(listed_folders(metadata).marked))
     building = Building(state.storage, state.config, state.timeline, "", files, MetadataOptions())
     first = partition_kind(partition).first(building)
@@ -403,8 +394,7 @@ def first_records(state: TableState, partition: MetadataPartition) -> dict[str, 
 
 
 def hudis_records(state: TableState, partition: MetadataPartition) -> dict[str, dict[str, Any]]:
-    metadata = open_metadata(state.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(state)
     return {record["row"]: record for record in read_records(metadata, partition).to_pylist()}
 
 

@@ -1,7 +1,5 @@
 """Partitions of the metadata table that writes keep: their records in cells, as real Hudi wrote them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

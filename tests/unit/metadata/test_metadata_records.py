@@ -1,7 +1,5 @@
 """Records of the metadata table: keys, values and merging as in the vectors, and all that real Hudi has in its own."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Whether a metadata table tells the state of its table: told by both timelines, and by the blocks of its logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -15,7 +13,7 @@ from hoodie.metadata.records import SCHEMAS
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
-from support.metadata_tables import METADATA, table_files
+from support.metadata_tables import METADATA, metadata_of, table_files
 
 #: Of mdt_cow: its commits, in order; the metadata table was compacted after the fourth.
 TIMES = ["20261122021713647", "20261122021748133", "20261122021757116", "20261122021804014", "20261122021814939"]
@@ -26,10 +24,7 @@ def opened(change: Callable[[dict[str, bytes]], object]) -> MetadataTable:
     files = dict(table_files("mdt_cow"))
     change(files)
     storage = MemoryStorage(files)
-    state = load_state(storage)
-    table = open_metadata(storage, state.config, state.timeline)
-    assert table is not None
-    return table
+    return metadata_of(load_state(storage))
 
 
 def without(*words: str) -> Callable[[dict[str, bytes]], object]:

@@ -1,7 +1,5 @@
 """The metadata table's own compaction, cleaning and archiving."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest
@@ -256,5 +254,4 @@ def test_a_compaction_does_not_rewrite_what_nobody_has_written_to() -> None:
     assert len(set(bases()) - set(before)) == 1
     state = made.state()
     told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert (told.problems, told.partitions["record_index"]) == ((), 101)

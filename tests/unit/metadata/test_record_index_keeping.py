@@ -1,7 +1,5 @@
 """Writes keep the record index: after each action its entries are the keys of the rows, each where its row is."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +17,6 @@ from hoodie.lookup.context import lookup_for_read
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.record_index import groups_for
 from hoodie.metadata.read import partition_slices
-from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import FileSlice
 from hoodie.reading.row_keys import read_keys
@@ -35,13 +32,12 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.metadata_tables import metadata_of
 from support.nightly import by_day, covering
+from support.trips import TRIPS
 
 TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.table.services.enabled": "false",
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "3",
@@ -84,7 +80,6 @@ def assert_kept(made: ArrowTable) -> None:
     state = made.state()
     assert state.config.metadata_partitions == ("files", "record_index")
     told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
     assert told.problems == ()
     assert told.partitions["record_index"] == made.snapshot().num_rows
 
@@ -221,9 +216,7 @@ def test_entries_follow_rows_that_change_partition(kind: str) -> None:
 
 
 def index_slices(made: ArrowTable) -> Sequence[FileSlice]:
-    state = made.state()
-    metadata = open_metadata(made.storage, state.config, state.timeline)
-    assert metadata is not None
+    metadata = metadata_of(made.state())
     return partition_slices(metadata, PARTITION)
 
 

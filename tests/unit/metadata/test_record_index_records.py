@@ -1,7 +1,5 @@
 """Entries of the record index: encoded as in the vectors, and byte by byte as real Hudi has them in its tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

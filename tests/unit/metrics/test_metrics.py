@@ -1,7 +1,5 @@
 """Exporters tell what commits did and what tables are like; page, dashboard and alerts name what there is."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

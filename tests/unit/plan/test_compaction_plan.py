@@ -1,7 +1,5 @@
 """When a compaction is due, which slices each strategy takes, what its plan says, and how it compares with storage."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which writes contradict each other: timelines and file groups in, conflicts out."""
 
-from __future__ import annotations
-
 from hoodie.commit.conflict_check import made_on, undisturbed
 from hoodie.model import plans
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat

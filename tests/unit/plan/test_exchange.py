@@ -1,7 +1,5 @@
 """How rows of a large batch meet their tasks: bounds that hold whatever the batch."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

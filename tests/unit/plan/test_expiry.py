@@ -1,7 +1,5 @@
 """Which partitions have expired, by the times of their last writes."""
 
-from __future__ import annotations
-
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import time_before
 from hoodie.services.expiry import expired_before, newest_in_names

@@ -1,7 +1,5 @@
 """What may be kept of logs that were read at an earlier moment: held against scans of the same blocks at both."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """Files that column statistics of the metadata table rule out are not opened, and no row is lost by it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +13,6 @@ from hoodie.config.read import DEFAULT_READ, MergerOptions, ReadSettings
 from hoodie.errors import MetadataTableIgnored
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import read_records
-from hoodie.metadata.table import open_metadata
 from hoodie.reading import column_statistics
 from hoodie.reading.filters.predicate import Test
 from hoodie.reading.filters.selection import kept_rows, read_filter
@@ -25,7 +22,7 @@ from hoodie.reading.stream import with_columns
 from hoodie.storage import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
-from support.metadata_tables import ALL, METADATA, table_files
+from support.metadata_tables import ALL, METADATA, metadata_of, table_files
 from support.nightly import by_day
 from support.scans import plan_scan
 
@@ -105,8 +102,7 @@ def test_slices_that_are_ruled_out_hold_no_row_that_passes(name: str, monkeypatc
     """Each column of a plain type, compared with values that it has."""
     state = load_state(MemoryStorage(table_files(name)))
     rows, slices = read_table(state, settings=OFF), plan_scan(state, settings=OFF).slices
-    table = open_metadata(state.storage, state.config, state.timeline)
-    assert table is not None
+    table = metadata_of(state)
     if MetadataPartition.COLUMN_STATS in table.ready:
         records = read_records(table, MetadataPartition.COLUMN_STATS)
         monkeypatch.setattr(column_statistics, "column_statistics", lambda *_, **__: records)
@@ -118,7 +114,6 @@ def test_slices_that_are_ruled_out_hold_no_row_that_passes(name: str, monkeypatc
             continue
         for filters in filters_of(field, rows.column(field.name).to_pylist()):
             rule = read_filter(filters, rows.schema)
-            assert rule is not None
             kept = column_statistics.slices_with_statistics(table, slices, rule.tests, rows.schema, merged=True)
             ids = {slice_.group.file_id for slice_ in slices} - {slice_.group.file_id for slice_ in kept}
             ruled_out += len(ids)

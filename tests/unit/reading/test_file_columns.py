@@ -1,7 +1,5 @@
 """Columns that a file has under another name or type, or not at all, come out as the table has them now."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """A slice of a base file and logs, read: which blocks count, what is decoded, how much is held, what is reported."""
 
-from __future__ import annotations
-
 import io
 import json
 import warnings

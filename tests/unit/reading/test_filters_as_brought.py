@@ -1,7 +1,5 @@
 """Filters as people write them: what is plain is taken, all else is refused in words."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Base files whose rows no filter can keep are passed by below logs, where a log's row wins in any case."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

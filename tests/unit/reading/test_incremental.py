@@ -1,7 +1,5 @@
 """What changed since an instant: which rows are told, which files are opened for it, what is refused."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import json
@@ -46,6 +44,7 @@ from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from hoodie.view.incremental import touched
 from support.scans import plan_scan
+from support.trips import TRIPS
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 BOTH = pytest.mark.parametrize("kind", [COPY_ON_WRITE, MERGE_ON_READ])
@@ -65,10 +64,7 @@ def made(kind: str, storage: Storage | None = None, **options: str) -> ArrowTabl
     return ArrowTable.create(
         storage or MemoryStorage(clock=itertools.count(1_900_000_000_000, 1000).__next__),
         {
-            "hoodie.table.name": "trips",
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "city",
-            "hoodie.datasource.write.precombine.field": "ts",
+            **TRIPS,
             "hoodie.datasource.write.table.type": kind,
             "hoodie.spark.driver.threads": "1",
             "hoodie.parquet.small.file.limit": "0",
@@ -156,7 +152,6 @@ def compacted(table: ArrowTable) -> str:
     options = {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}
     assert schedule_compaction(table.storage, Settings.of(options)) is not None
     done = compact(table.storage, Settings.of(options))
-    assert done is not None
     return done.instant
 
 

@@ -1,7 +1,5 @@
 """JSON text of Arrow columns is what Python's json reads back."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import json

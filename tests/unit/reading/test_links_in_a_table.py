@@ -1,7 +1,5 @@
 """Symbolic links in a table's folder that lead back, and copies of the table in it: rows show once."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

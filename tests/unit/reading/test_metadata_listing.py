@@ -1,7 +1,5 @@
 """Reads list files from the metadata table where it tells the state of the table, and from the storage where not."""
 
-from __future__ import annotations
-
 import builtins
 import warnings
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """Published files, and metafiles of partitions, that are gone: reads and writes say so, and never go on in silence."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import warnings
@@ -46,6 +44,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS, Memory
 from hoodie.view import published
 from hoodie.view.load import load_view
+from support.meanwhile import Meanwhile, calls_of
 from support.nightly import by_day, scaled
 from support.scans import plan_scan
 from support.trips import TRIPS
@@ -107,7 +106,6 @@ def newest(table: ArrowTable, partition: str = "oslo") -> str:
     """Path of the file with the newest rows of a partition: of its log, if there is one."""
     (slice_,) = (each for each in table.slices() if each.group.partition == partition)
     file = slice_.logs[-1] if slice_.logs else slice_.base
-    assert file is not None
     return file.path
 
 
@@ -238,20 +236,6 @@ def test_a_restored_table_misses_nothing():
     assert rows(table.snapshot()) == {"a": 2, "b": 2, "c": 1}
 
 
-class Moves(WrappedStorage):
-    """Lets a writer and a cleaner work between a reader's listing of the timeline and that of the data files."""
-
-    def __init__(self, inner: Storage, work: Any) -> None:
-        super().__init__(inner)
-        self.work = work
-
-    def observe(self, name: str, path: str, call: Any) -> Any:
-        if name in ("list_tree", "list") and not path.startswith(".hoodie") and self.work is not None:
-            work, self.work = self.work, None
-            work()
-        return call()
-
-
 def test_a_reader_amid_whose_listings_the_table_is_cleaned_begins_anew():
     table = made()
 
@@ -260,21 +244,10 @@ def test_a_reader_amid_whose_listings_the_table_is_cleaned_begins_anew():
             table.upsert(batch(number, a="oslo", b="rome"))
         clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"}))
 
-    assert rows(read_table(load_state(Moves(table.storage, work)))) == {"a": 5, "b": 5, "c": 1}
+    def lists_files(name: str, path: str) -> bool:
+        return name in ("list_tree", "list") and not path.startswith(".hoodie")
 
-
-class Overtakes(WrappedStorage):
-    """Lets a writer and its archiving work before the first commit is read."""
-
-    def __init__(self, inner: Storage, work: Any) -> None:
-        super().__init__(inner)
-        self.work = work
-
-    def observe(self, name: str, path: str, call: Any) -> Any:
-        if name == "read" and path.endswith(("commit", ".commit")) and self.work is not None:
-            work, self.work = self.work, None
-            work()
-        return call()
+    assert rows(read_table(load_state(Meanwhile(table.storage, lists_files, work)))) == {"a": 5, "b": 5, "c": 1}
 
 
 LOOKS: dict[str, Callable[[ArrowTable], object]] = {
@@ -294,9 +267,9 @@ def test_a_look_at_commits_that_are_archived_before_they_are_read_begins_anew(lo
             table.upsert(batch(number, a="oslo"))
         archive(table.storage, Settings.of({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}))
 
-    moving = Overtakes(table.storage, work)
+    moving = Meanwhile(table.storage, calls_of("read", "commit"), work)
     result = LOOKS[look](ArrowTable(moving, table.options))
-    assert moving.work is None
+    assert moving.over
     assert result == LOOKS[look](table)
 
 

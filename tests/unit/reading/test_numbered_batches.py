@@ -1,7 +1,5 @@
 """Batches of a base file know where in the file their rows are, whichever part of it is read."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

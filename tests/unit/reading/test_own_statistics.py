@@ -1,8 +1,6 @@
 """Statistics that our writes made never leave out a file with a row that passes, whatever the values: each file holds
 one or two edge values, and each is asked for."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import math
@@ -23,6 +21,7 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.nightly import by_day
 from support.scans import plan_scan
+from support.trips import table_options
 
 OFF = ReadSettings(metadata=MetadataOptions(enable=False))
 LONG = "x" * 5000  # longer than writers of Parquet keep in statistics
@@ -73,10 +72,7 @@ def written(kind: str, column: pa.DataType, files: Sequence[Sequence[Any]]) -> A
     table = ArrowTable.create(
         MemoryStorage(),
         {
-            "hoodie.table.name": "edges",
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "p",
-            "hoodie.datasource.write.precombine.field": "ts",
+            **table_options("edges", "id", partition="p", ordering="ts"),
             "hoodie.datasource.write.table.type": kind,
             "hoodie.metadata.index.column.stats.enable": "true",
             "hoodie.metadata.index.column.stats.column.list": "v",
@@ -125,7 +121,6 @@ def test_no_row_is_lost_by_our_own_statistics(name: str, kind: str) -> None:
         filters += ["v is null", "v is not null"]
         for filter_ in filters:
             rule = read_filter(filter_, rows.schema)
-            assert rule is not None
             passing = kept_rows(rows, rule.expression).column("_hoodie_record_key").to_pylist()
             scan = plan_scan(state, filters=filter_)
             read = read_scan(scan).sort_by("_hoodie_record_key")

@@ -1,7 +1,5 @@
 """Logs in which rows hold some columns only, as a MERGE of Hudi 1.x writes them, beside a model of single keys."""
 
-from __future__ import annotations
-
 import io
 import random
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """When the positions in the headers of log blocks are believed: else the keys of the base file are read."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from dataclasses import replace

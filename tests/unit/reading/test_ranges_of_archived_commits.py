@@ -1,7 +1,5 @@
 """Changes and change data of commits that left the timeline: in the archive of version 6, the history of 8 and 9."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """The plan of a read as a value: what is read, what is left out and why, in files and bytes."""
 
-from __future__ import annotations
-
 import itertools
 
 import pyarrow as pa
@@ -27,6 +25,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.scans import plan_scan
+from support.trips import TRIPS
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 BOTH = pytest.mark.parametrize("kind", [COPY_ON_WRITE, MERGE_ON_READ])
@@ -36,10 +35,7 @@ def made(kind: str, **options: str) -> ArrowTable:
     return ArrowTable.create(
         MemoryStorage(clock=itertools.count(1_900_000_000_000, 1000).__next__),
         {
-            "hoodie.table.name": "trips",
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "city",
-            "hoodie.datasource.write.precombine.field": "ts",
+            **TRIPS,
             "hoodie.datasource.write.table.type": kind,
             "hoodie.table.services.enabled": "false",
             "hoodie.parquet.small.file.limit": "0",

@@ -1,7 +1,5 @@
 """Reads as of an instant whose files were cleaned are refused: they would give fewer rows, and say nothing."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 
@@ -18,11 +16,10 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.trips import table_options
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("t", "id", ordering="ts"),
     "hoodie.table.services.enabled": "false",
     "hoodie.cleaner.commits.retained": "2",
     "hoodie.keep.min.commits": "3",

@@ -1,7 +1,5 @@
 """Which unit timestamps have: what commits, labels and footers say, and values that stay right through writes."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

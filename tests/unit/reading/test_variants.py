@@ -1,7 +1,5 @@
 """Columns of Hudi's type VARIANT: read as their two binaries, of base files and of logs, and not written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

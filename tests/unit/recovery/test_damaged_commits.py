@@ -1,7 +1,5 @@
 """Completed commits whose file is empty or cut short: rolled back by listing, as whole ones are."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

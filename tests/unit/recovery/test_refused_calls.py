@@ -1,7 +1,5 @@
 """A call that is refused changes nothing, not even what would be removed of the metadata table before it begins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Restoring to a savepoint: all that came later goes, newest first, wherever the restore dies."""
 
-from __future__ import annotations
-
 import io
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rolling back by call: the latest commit of each kind, what is pending, what is refused, and dying anywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path

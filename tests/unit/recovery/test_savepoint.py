@@ -1,7 +1,5 @@
 """Savepoints: what they keep, when they are refused, and that reads as of them stay right."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from pathlib import Path

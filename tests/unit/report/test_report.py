@@ -1,7 +1,5 @@
 """The report of a table: what it says, against the table; and that it asks for nothing from outside."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -28,6 +26,7 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_compaction_plan
 from support.reported import DUE, EVIL, table_with_history
+from support.trips import table_options
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -193,11 +192,7 @@ def test_a_report_changes_nothing() -> None:
 def test_a_table_of_thousands_of_partitions_has_a_page_that_loads() -> None:
     table = ArrowTable.create(
         MemoryStorage(),
-        {
-            "hoodie.table.name": "wide",
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "part",
-        },
+        table_options("wide", "id", partition="part"),
     )
     count = 300
     table.bulk_insert(pa.table({"id": list(range(count)), "part": [f"p{n}" for n in range(count)]}))

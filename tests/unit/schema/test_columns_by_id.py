@@ -1,7 +1,5 @@
 """What ALTER TABLE does to columns with ids, beside the versions that the real Hudi made of the same statements."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """Rows brought into a schema: by name, exactly, and with the column named when that cannot be."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 from decimal import Decimal

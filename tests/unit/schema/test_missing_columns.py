@@ -1,7 +1,5 @@
 """Columns that a batch lacks: how they are named, and when a batch is refused for them."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

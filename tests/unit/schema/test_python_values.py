@@ -1,7 +1,5 @@
 """Dates and times that Python has no value for are text."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pyarrow as pa

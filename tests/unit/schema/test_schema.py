@@ -1,7 +1,5 @@
 """Which columns a batch may have, and how a table's schema grows with it."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """Services after each commit: their cost stays the same, and a commit stands whatever becomes of them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from statistics import mean

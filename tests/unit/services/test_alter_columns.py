@@ -1,7 +1,5 @@
 """Columns altered by a commit of their own: what reads and writes make of files from before and after it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

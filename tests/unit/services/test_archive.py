@@ -1,7 +1,5 @@
 """Archiving of tables without Spark: what leaves the timeline, what history tells, and whatever dies in between."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tables whose timeline has a savepoint's commit, and none of those after it that were archived."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Small archive files become larger ones: history stays what it was, whatever dies in between."""
 
-from __future__ import annotations
-
 import random
 from itertools import count
 

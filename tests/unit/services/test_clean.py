@@ -1,7 +1,5 @@
 """Cleaning of tables without Spark: what goes, what stays, where it looks, and whatever dies in between."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -32,6 +30,7 @@ from hoodie.timeline.timeline import LAYOUT_1, Timeline, utc_now
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import build_view, load_view
 from support.instants import next_time
+from support.meanwhile import Meanwhile, calls_of
 from support.nightly import each_call
 from support.trips import TRIPS, WRITES, rows
 
@@ -137,7 +136,6 @@ def test_hours_are_counted_from_now() -> None:
     for hours, kept in ((1, "06"), (2, "06"), (5, "03"), (6, "03"), (9, "00")):
         options = CleanOptions(policy=CleanPolicy.KEEP_LATEST_BY_HOURS, hours=hours)
         found = earliest_retained(timeline, options, f"{day}080000000")
-        assert found is not None
         assert found.requested == f"{day}{kept}0000000", hours
     storage = MemoryStorage()
     table = made(storage, {"hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS", "hoodie.cleaner.hours.retained": "5"})
@@ -602,14 +600,13 @@ def test_a_partition_stays_while_somebody_writes() -> None:
 
 
 def test_a_writer_who_begins_while_its_partition_goes_gets_it_back() -> None:
-    class Begins(CountingStorage):
-        def delete(self, path: str) -> bool:
-            if path.endswith(".hoodie_partition_metadata"):  # the writer saw it there right before
-                create_requested(self.inner, next_time(self.inner), Action.COMMIT, layout=LAYOUT_1)
-            return super().delete(path)
-
     storage = cleanable()
-    done = resume_clean(Begins(storage), planned(storage), Settings.of({}))
+
+    def begin() -> None:  # the writer saw the metafile there right before
+        create_requested(storage, next_time(storage), Action.COMMIT, layout=LAYOUT_1)
+
+    beside = Meanwhile(storage, calls_of("delete", ".hoodie_partition_metadata"), begin)
+    done = resume_clean(beside, planned(storage), Settings.of({}))
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert done is not None
     assert not done.partitions["rome"].removed

@@ -1,7 +1,5 @@
 """Tables of versions 8 and 9 get an earlier one: rows, history and earlier states stay, wherever the process dies."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,9 +1,6 @@
 """Expiry of partitions: which go, by call and after a commit, whatever dies or writes in between."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import pytest
 
@@ -15,12 +12,12 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.expiry import expire_partitions
 from hoodie.storage.protocol import Storage
-from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.instants import aged
+from support.meanwhile import Meanwhile, calls_of
 from support.nightly import each_call
 from support.trips import TRIPS, WRITES, rows
 
@@ -173,25 +170,12 @@ def test_an_expiry_that_fails_leaves_the_write_as_it_is() -> None:
     assert cities(storage) == {"oslo", "rome", "bern"}
 
 
-class WritesAt(WrappedStorage):
-    """Has something done before the first file of an instant is made."""
-
-    def __init__(self, inner: Storage, write: Callable[[], object]) -> None:
-        super().__init__(inner)
-        self.write: Callable[[], object] | None = write
-
-    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        if self.write is not None and path.endswith("replacecommit.requested"):
-            write, self.write = self.write, None
-            write()
-        return call()
-
-
 @pytest.mark.parametrize("operation", [WriteOperation.UPSERT, WriteOperation.INSERT])
 def test_a_partition_that_another_writer_writes_to_meanwhile_stays(operation: WriteOperation) -> None:
     storage = two_cities()
     other = ArrowTable(storage, {**WRITES, **QUIET})
-    shared = WritesAt(storage, lambda: other.write(operation, rows("a", "x", city="oslo", ts=9)))
+    write = partial(other.write, operation, rows("a", "x", city="oslo", ts=9))
+    shared = Meanwhile(storage, calls_of("create_new", "replacecommit.requested"), write)
     with pytest.raises(WriteConflict):
         expire(shared)
     assert set(ArrowTable(storage).snapshot().column("id").to_pylist()) >= {"a", "b", "c", "x"}

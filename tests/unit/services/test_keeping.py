@@ -1,7 +1,5 @@
 """How much history a table keeps is said once, when it is created."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 

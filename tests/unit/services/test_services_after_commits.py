@@ -1,7 +1,5 @@
 """Cleaning and archiving: every way to commit runs them, and a person sees what they did."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Tables of version 6 get version 8 or 9: rows, history and earlier states stay, wherever the process dies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.clusterings import PLAN, plan_clustering
 from support.nightly import scaled
+from support.trips import table_options
 from torture.crash import METADATA, TABLE, an_hour_later, batch, rows_of_now
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -329,10 +328,7 @@ def timed(path: Path, generator: str, partition: str) -> pa.Table:
     """A table whose settings of times are known to its writers only, as jobs of Hudi's before 0.13 left them."""
     rows = pa.table({"id": ["a", "b"], "at": [0, 86_400_000], "ts": [1, 1]})
     keys = {
-        "hoodie.table.name": "timed",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": partition,
-        "hoodie.datasource.write.precombine.field": "ts",
+        **table_options("timed", "id", partition=partition, ordering="ts"),
         "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
     }
     hoodie.hudi.write(rows, path, {**keys, **TIMES})

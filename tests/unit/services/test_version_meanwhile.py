@@ -1,7 +1,5 @@
 """A table gets another version of the format while a writer is at work that has looked at it before."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 No Spark runs: `Query` calls the reader in the order that Spark does, and keeps its checkpoint.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

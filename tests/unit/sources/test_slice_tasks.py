@@ -1,7 +1,5 @@
 """Rows of a task meet the types that Spark was told of when its query began."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import InputPartition

@@ -1,7 +1,5 @@
 """What writeStream.format("hudi") does with a micro-batch: each once, by the query that its checkpoint names."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

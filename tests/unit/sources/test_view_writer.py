@@ -1,8 +1,6 @@
 """INSERT INTO a view, as Spark's committer and tasks carry it out; queries that a view refuses; and a Hudi jar that has
 the format's name."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from pathlib import Path

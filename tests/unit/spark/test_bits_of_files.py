@@ -1,7 +1,5 @@
 """Where the bits of each file are, for the expression by which Spark looks them up."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -54,6 +52,5 @@ def _at(places: _Places, number: int) -> list[int] | None:
     key, first = places.key, 0
     if key is None:
         keys = places.values[0]
-        assert keys is not None
         key, first = keys[number % len(keys)], 1
     return places.values[first + (number ^ key) % places.count]

@@ -1,7 +1,5 @@
 """What Spark's text of a catalog entry says of it; the text is Spark 4.3's of entries that a sync made."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

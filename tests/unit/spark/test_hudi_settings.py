@@ -1,7 +1,5 @@
 """Settings that Hudi's pages tell people to make: unset, or named with the line to remove."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from typing import Any, cast

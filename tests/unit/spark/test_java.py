@@ -1,7 +1,5 @@
 """Which Java a session takes, with small scripts in its place."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

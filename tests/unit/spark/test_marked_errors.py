@@ -1,7 +1,5 @@
 """Errors that come back from Spark as text: those of streams are raised as what they were, others as Spark has them."""
 
-from __future__ import annotations
-
 import gc
 import traceback
 

@@ -1,7 +1,5 @@
 """What the JVM of a local session may print."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Workers of a `local` master run the driver's Python, unless something names another."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 from typing import Any

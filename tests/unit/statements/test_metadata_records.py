@@ -1,7 +1,5 @@
 """`hudi_metadata`: records in the columns that the real Hudi has, and as it read them."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Parameters of a statement as literals in its text, and the names in a statement that may be tables."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 

@@ -1,7 +1,5 @@
 """CALL: the procedures of Hudi 0.15, with its parameters, columns and answers on a table that it wrote."""
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """What a session's settings say to statements on tables of ours."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

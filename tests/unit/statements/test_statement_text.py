@@ -1,7 +1,5 @@
 """Statements taken apart: slices of the text, and the place of what cannot be read."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.conditional.clauses import Act, When

@@ -1,7 +1,5 @@
 """Whatever a driver raises comes to a user as an error of ours that keeps it as its cause."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

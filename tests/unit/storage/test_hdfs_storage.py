@@ -1,7 +1,5 @@
 """HDFS without a server: a client in this process stands for hdfs-native. tests/stores has the real ones."""
 
-from __future__ import annotations
-
 import builtins
 import errno
 import sys

@@ -1,7 +1,5 @@
 """A file of an object store, read by ranges: what is requested, and that the bytes are right whatever is asked for."""
 
-from __future__ import annotations
-
 import os
 import threading
 

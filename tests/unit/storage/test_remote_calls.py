@@ -1,7 +1,5 @@
 """What is done otherwise on a storage whose calls wait for a network, and what holds all the same."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 
@@ -20,12 +18,9 @@ from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
+from support.trips import table_options
 
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
+OPTIONS = table_options("t", "id", ordering="ts")
 
 
 class Remote(WrappedStorage):

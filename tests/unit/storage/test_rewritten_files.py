@@ -1,7 +1,5 @@
 """Files that are rewritten in place lose the checksum that Hadoop keeps beside them, on whatever storage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What storage says when it fails reaches callers as an error of ours that says what to do, with its cause."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pickle

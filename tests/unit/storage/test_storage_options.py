@@ -1,7 +1,5 @@
 """`storage_options`: what the fsspec driver of a table needs, taken by all that opens one and shown by nothing."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import fsspec

@@ -1,7 +1,5 @@
 """Which errors of a store are worth another try, and what becomes of one that stays."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import io

@@ -1,7 +1,5 @@
 """Columns as Hive and Spark have them: types, names, and which changes Hive can follow."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

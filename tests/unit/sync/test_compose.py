@@ -1,7 +1,5 @@
 """The compose file of the servers that cannot run in the tests, and the script that compares them: read, not run."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path

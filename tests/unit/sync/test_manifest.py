@@ -1,7 +1,5 @@
 """Manifests: which files they name after each kind of commit, what a refresh costs, and whatever dies in between."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

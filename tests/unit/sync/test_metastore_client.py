@@ -1,7 +1,5 @@
 """The client against stand-in servers: older interfaces, faults, silence. The real one is in tests/services."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Partition values out of paths, and which partitions of an entry change."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.errors import InvalidOption, SyncRefused

@@ -1,7 +1,5 @@
 """The view for engines without Hudi: what it selects, and where it is refused. In servers: tests/services."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """What follows a commit for other engines: manifests are there, and a metastore that is down fails no commit."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

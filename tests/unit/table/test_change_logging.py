@@ -1,7 +1,5 @@
 """Change data is turned on for a table that is there, or refused with what is in the way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

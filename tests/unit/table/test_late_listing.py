@@ -1,7 +1,5 @@
 """A storage that lists late: what a listing lacks, or still has, never makes rows fewer or older in silence."""
 
-from __future__ import annotations
-
 import builtins
 import itertools
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """Tables of versions 8 and 9: what a new one says of itself, what options mean, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -21,15 +19,10 @@ from hoodie.table.create import create, table_properties, with_write_options
 from hoodie.table.state import load_state
 from hoodie.table.version_properties import as_version_6, merge_properties, upgraded
 from hoodie.testing.storage import MemoryStorage
+from support.trips import TRIPS
 
 _VECTORS = Path(__file__).parents[2] / "vectors" / "v8-v9"
 _MODEL = "org.apache.hudi.common.model"
-TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
 
 
 def _merging() -> list[Any]:
@@ -56,7 +49,7 @@ def test_what_options_say_of_merging_becomes_what_hudi_stores(
 
 @pytest.mark.parametrize("number", [8, 9])
 def test_a_new_table_has_the_properties_of_its_version(number: int) -> None:
-    made = table_properties(check_options({**TABLE, "hoodie.write.table.version": number}))
+    made = table_properties(check_options({**TRIPS, "hoodie.write.table.version": number}))
     version = {"hoodie.table.version": str(number), "hoodie.table.initial.version": str(number)}
     places = {
         "hoodie.timeline.layout.version": "2",
@@ -76,21 +69,21 @@ def test_a_new_table_has_the_properties_of_its_version(number: int) -> None:
 
 @pytest.mark.parametrize("payload", ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload"])
 def test_version_9_names_the_payload_class_that_a_downgrade_by_hudi_gives_back(payload: str) -> None:
-    settings = {**TABLE, "hoodie.datasource.write.payload.class": f"{_MODEL}.{payload}"}
+    settings = {**TRIPS, "hoodie.datasource.write.payload.class": f"{_MODEL}.{payload}"}
     made = {n: table_properties(check_options({**settings, "hoodie.write.table.version": n})) for n in (6, 8, 9)}
     tables = [made[9], *(upgraded({**made[6], **made[n]}, VERSIONS[9]) for n in (6, 8))]
     assert [table["hoodie.table.legacy.payload.class"] for table in tables] == [f"{_MODEL}.{payload}"] * 3
 
 
 def test_a_table_gets_version_6_unless_another_is_named() -> None:
-    made = table_properties(check_options(TABLE))
+    made = table_properties(check_options(TRIPS))
     assert (made["hoodie.table.version"], made["hoodie.timeline.layout.version"]) == ("6", "1")
     assert "hoodie.record.merge.mode" not in made
 
 
 def test_types_of_custom_partition_fields_stand_beside_their_names() -> None:
     options = {
-        **TABLE,
+        **TRIPS,
         "hoodie.datasource.write.partitionpath.field": "city:SIMPLE,day:TIMESTAMP",
         "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
         "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
@@ -104,7 +97,7 @@ def test_types_of_custom_partition_fields_stand_beside_their_names() -> None:
 @pytest.mark.parametrize("version", ["7", "10", "nine", ""])
 def test_another_version_is_refused_with_those_that_there_are(version: str) -> None:
     with pytest.raises(InvalidOption, match="expected one of 6, 8, 9"):
-        table_properties(check_options({**TABLE, "hoodie.write.table.version": version}))
+        table_properties(check_options({**TRIPS, "hoodie.write.table.version": version}))
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -120,22 +113,22 @@ def test_another_version_is_refused_with_those_that_there_are(version: str) -> N
 )
 def test_options_that_say_the_same_in_words_of_version_6_fit_the_table(version: str, named: dict[str, str]) -> None:
     storage = MemoryStorage()
-    create(storage, check_options({**TABLE, "hoodie.write.table.version": version}))
-    create(storage, check_options({**TABLE, **named}))
-    with_write_options(load_state(storage), check_options({**TABLE, **named}))
+    create(storage, check_options({**TRIPS, "hoodie.write.table.version": version}))
+    create(storage, check_options({**TRIPS, **named}))
+    with_write_options(load_state(storage), check_options({**TRIPS, **named}))
 
 
 def test_options_fit_a_table_of_version_6_that_hudi_1_made() -> None:
     """It has the ordering columns and the key generator under their later names, and no merge mode."""
     storage = MemoryStorage()
-    create(storage, check_options(TABLE))
+    create(storage, check_options(TRIPS))
     text = storage.read(".hoodie/hoodie.properties").decode()
     for old, new in (("precombine.field", "ordering.fields"), ("keygenerator.class", "keygenerator.type")):
         text = text.replace(f"hoodie.table.{old}", f"hoodie.table.{new}")
     text = text.replace("org.apache.hudi.keygen.SimpleKeyGenerator", "SIMPLE")
     storage.write(".hoodie/hoodie.properties", text.encode())
     named = check_options(
-        {**TABLE, "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator"}
+        {**TRIPS, "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator"}
     )
     with_write_options(load_state(storage), named)
     create(storage, named)
@@ -144,17 +137,17 @@ def test_options_fit_a_table_of_version_6_that_hudi_1_made() -> None:
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_payload_class_that_the_table_has_not_is_refused(version: str) -> None:
     storage = MemoryStorage()
-    create(storage, check_options({**TABLE, "hoodie.write.table.version": version}))
+    create(storage, check_options({**TRIPS, "hoodie.write.table.version": version}))
     other = {"hoodie.datasource.write.payload.class": f"{_MODEL}.OverwriteWithLatestAvroPayload"}
     with pytest.raises(TableMismatch, match="OverwriteWithLatestAvroPayload"):
-        with_write_options(load_state(storage), check_options({**TABLE, **other}))
+        with_write_options(load_state(storage), check_options({**TRIPS, **other}))
 
 
 def test_a_table_is_not_made_anew_in_another_version() -> None:
     storage = MemoryStorage()
-    create(storage, check_options(TABLE))
+    create(storage, check_options(TRIPS))
     with pytest.raises(TableMismatch, match="version is '6' in the table, not '9'"):
-        create(storage, check_options({**TABLE, "hoodie.write.table.version": "9"}))
+        create(storage, check_options({**TRIPS, "hoodie.write.table.version": "9"}))
 
 
 @pytest.mark.parametrize("number", range(10))
@@ -170,7 +163,7 @@ def test_only_what_is_known_whole_is_written(number: int) -> None:
 
 
 def test_version_9_has_several_ordering_columns_and_the_others_say_so() -> None:
-    several = {**TABLE, "hoodie.datasource.write.precombine.field": "ts, qty"}
+    several = {**TRIPS, "hoodie.datasource.write.precombine.field": "ts, qty"}
     made = table_properties(check_options({**several, "hoodie.write.table.version": "9"}))
     assert from_properties(made).ordering == ("ts", "qty")
     assert made["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"

@@ -1,7 +1,5 @@
 """A folder that holds something else is not made a table of, and the home folder is found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Options of a write add what a table leaves open, and change nothing that it says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest
@@ -122,7 +120,6 @@ def test_time_settings_come_with_the_write_where_the_table_lacks_them() -> None:
     says = {**OF_HUDI, "hoodie.table.keygenerator.class": class_name, TIMES + "output.dateformat": "yyyy/MM"}
     state = with_write_options(stored(says), {TIMES + "timestamp.type": "EPOCHMILLISECONDS"})
     times = table_keygen(state).timestamp
-    assert times is not None
     assert (times.type, times.output_format) == ("EPOCHMILLISECONDS", "yyyy/MM")
     with pytest.raises(TableMismatch, match=r"output.dateformat is 'yyyy/MM' in the table, not 'yyyy'"):
         with_write_options(stored(says), {"hoodie.deltastreamer.keygen.timebased.output.dateformat": "yyyy"})

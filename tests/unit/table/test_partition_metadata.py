@@ -1,7 +1,5 @@
 """Partition paths in which readers would not find the rows are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.errors import InvalidInput

@@ -8,6 +8,7 @@ from hoodie.formats.java.properties import table_checksum
 from hoodie.storage import WrappedStorage
 from hoodie.table.properties import BACKUP, PROPERTIES, create_properties, load_properties, update_properties
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
+from support.meanwhile import Meanwhile, calls_of
 
 NOW = dt.datetime(2024, 7, 7, 5, 13, 2, tzinfo=dt.UTC)
 GIVEN = {"hoodie.table.name": "trips", "hoodie.table.version": "6", "hoodie.table.create.schema": '{"type":"record"}'}
@@ -191,13 +192,9 @@ def test_settings_that_do_not_read_back_are_an_error_and_the_backup_stays(storag
 
 
 def test_a_writer_in_the_middle_of_a_change_is_not_overrun(storage):
-    class Between(WrappedStorage):
-        def create_new(self, path, data):
-            self.inner.write(BACKUP, b"of another writer")
-            self.inner.create_new(path, data)
-
+    between = Meanwhile(storage, calls_of("create_new", ""), lambda: storage.write(BACKUP, b"of another writer"))
     with pytest.raises(FileExistsError):
-        update_properties(Between(storage), CHANGE)
+        update_properties(between, CHANGE)
     assert load_properties(storage) == STORED
 
 

@@ -4,8 +4,6 @@ A call that is not listed here is one that an operation does not need. Where a f
 than once in one operation, the reason says what could have happened in between.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -26,14 +24,12 @@ from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS, load_timeline
 from hoodie.view.published import COMPLETE, PUBLISHED
+from support.trips import table_options
 
 T = TypeVar("T")
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("t", "id", partition="p", ordering="ts"),
     "hoodie.spark.driver.threads": "1",
     "hoodie.compact.inline": "false",
 }

@@ -1,7 +1,5 @@
 """A table made like another one: it is told by the options that a write would name."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """The meter counts what it says it counts."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the default suite keeps of the combinations of several parameters."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """The comparison that other tests lean on tells every difference, and only differences."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 from decimal import Decimal

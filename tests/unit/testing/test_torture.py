@@ -1,7 +1,5 @@
 """What `make torture` is made of: ledgers that catch each kind of loss, counted soaks, a storm in short form."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which files cleans took away, by the timeline and the archive."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.services.archive import archive

@@ -1,7 +1,5 @@
 """Instants of tables of versions 8 and 9: completion times, commits as Avro, and the history."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import io

@@ -1,7 +1,5 @@
 """What a process remembers of a listed timeline: it reads what is new, and tells what a new process would."""
 
-from __future__ import annotations
-
 import builtins
 import gc
 import os

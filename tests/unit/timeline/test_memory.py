@@ -1,7 +1,5 @@
 """What is remembered of instants goes once they have left the timeline: a writer of months stays small."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hoodie.config.table import from_properties

@@ -1,7 +1,5 @@
 """Points in time as people write them: text, datetimes and dates mean an instant in the table's zone."""
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 from collections.abc import Iterator

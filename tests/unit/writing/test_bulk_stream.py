@@ -1,7 +1,5 @@
 """Bulk insert as one stream: how many files it makes, how large they are, how many are open at once."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -20,13 +18,10 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.writing.tasks import run as tasks
 from hoodie.writing.tasks.run import write_stream
 from hoodie.writing.write import check, start, writable_state
+from support.trips import table_options
 
 T = TypeVar("T")
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-}
+OPTIONS = table_options("t", "id", partition="city")
 
 
 def rows(first: int, count: int, city: str) -> pa.RecordBatch:

@@ -1,7 +1,5 @@
 """The life of change logs: which writes have one, and who takes it away again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

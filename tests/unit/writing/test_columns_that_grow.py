@@ -1,8 +1,6 @@
 """Columns that grow by a write as in Hudi 0.15: int, bigint, float, double, text, whatever digits are lost. The values
 of rows before and after are those that Hudi gave."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

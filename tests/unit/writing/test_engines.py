@@ -1,7 +1,5 @@
 """One flow carries a write out, whoever runs its tasks: here an engine of the test's own, in processes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A batch of an application is in the table once, however its writers overlap, and after archiving."""
 
-from __future__ import annotations
-
 import json
 from uuid import uuid4
 

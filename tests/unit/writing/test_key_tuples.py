@@ -1,7 +1,5 @@
 """Compound keys whose parts hold what separates them: two rows are never merged because their keys read alike."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """A key that a log deletes, in a base file that still holds it, and that was inserted into another file group since."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Updates and deletes of keys of which a base file has several rows, as a bulk insert of duplicates leaves them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

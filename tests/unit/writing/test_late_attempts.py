@@ -1,11 +1,7 @@
 """Attempts of tasks that Spark has given up and that go on: whenever they finish a file, it does not stay."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +14,6 @@ from hoodie.model.files import FileGroupId
 from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, is_temporary, remove_with_temporaries, temporary_beside
-from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state, writer_keygen
@@ -28,28 +23,11 @@ from hoodie.writing.result import Phases
 from hoodie.writing.tasks.run import new_file_id, run_task, write_stream
 from hoodie.writing.write import Write, check, start
 from support.keyed_rows import keyed
+from support.meanwhile import Meanwhile, calls_of
+from support.trips import table_options
 
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
+OPTIONS = table_options("t", "id", partition="p", ordering="ts")
 ROWS = pa.table({"id": ["a", "b", "c"], "p": ["x", "y", "y"], "ts": [1, 1, 1]})
-
-
-class Meanwhile(WrappedStorage):
-    """Something else happens right before one call, the first of its kind."""
-
-    def __init__(self, inner: Storage, call: str, ending: str, act: Callable[[], Any]) -> None:
-        super().__init__(inner)
-        self.call, self.ending, self.act, self.over = call, ending, act, False
-
-    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        if name == self.call and path.endswith(self.ending) and not self.over:
-            self.over = True
-            self.act()
-        return call()
 
 
 def begun(storage: Storage, operation: WriteOperation = WriteOperation.BULK_INSERT, **options: str) -> Write:
@@ -100,7 +78,7 @@ def test_an_attempt_that_goes_on_after_the_rollback_leaves_nothing(tmp_path):
 def test_a_file_finished_right_before_the_commit_is_removed_after_it(tmp_path):
     job = begun(LocalStorage(tmp_path))
     outcome = attempt(job, 1)
-    storage = Meanwhile(LocalStorage(tmp_path), "create_new", ".commit", lambda: attempt(job, 2))
+    storage = Meanwhile(LocalStorage(tmp_path), calls_of("create_new", ".commit"), lambda: attempt(job, 2))
     finish(with_storage(job, storage), outcome, Phases())
     assert files(tmp_path) == {stat.path for stat in outcome.stats}
 
@@ -108,7 +86,7 @@ def test_a_file_finished_right_before_the_commit_is_removed_after_it(tmp_path):
 def test_a_file_finished_right_before_the_instant_is_rolled_back_is_removed(tmp_path):
     job = begun(LocalStorage(tmp_path))
     attempt(job, 1)
-    storage = Meanwhile(LocalStorage(tmp_path), "delete", ".inflight", lambda: attempt(job, 2))
+    storage = Meanwhile(LocalStorage(tmp_path), calls_of("delete", ".inflight"), lambda: attempt(job, 2))
     assert abandon(with_storage(job, storage).transaction)
     assert files(tmp_path) == set()
 

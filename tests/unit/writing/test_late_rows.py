@@ -1,8 +1,6 @@
 """Rows and deletes that come late, by payload class and table type: what wins, on every door that reads, and that a
 compaction changes no row."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path
@@ -18,6 +16,7 @@ from hoodie.table.state import load_state
 from support.by_position import rows_by_position
 from support.nightly import by_day, covering
 from support.scans import plan_scan
+from support.trips import table_options
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 SEEN = json.loads((VECTORS / "late_rows.json").read_text())
@@ -129,9 +128,7 @@ def test_a_job_of_hudis_keeps_its_default_and_a_table_that_it_made_is_opened_as_
     tmp_path: Path, table_type: str
 ) -> None:
     job = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "k",
-        "hoodie.datasource.write.precombine.field": "ts",
+        **table_options("t", "k", ordering="ts"),
         "hoodie.datasource.write.table.type": table_type,
     }
     hoodie.hudi.write(batch(("a", 5, "v5")), str(tmp_path), job, mode="append")

@@ -1,7 +1,5 @@
 """Rows of a MERGE that come late: the stored row stays, whatever the payload class, on both types and all indexes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What one task appends to the logs of a file group: files, blocks, statistics, markers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Logs of tables of versions 8 and 9: several ordering columns, and what statistics say where change data is logged."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 
@@ -12,11 +10,10 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
+from support.trips import table_options
 
 TABLE = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "",
+    **table_options("t", "id", partition=""),
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.write.table.version": "9",
     "hoodie.table.services.enabled": "false",

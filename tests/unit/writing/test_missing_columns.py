@@ -1,8 +1,6 @@
 """Batches that lack columns of the table: refused before anything is written, null where options say so, or an update
 of some columns, on both table types and all routes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two writers add to the logs of one file group at a time: what they leave alone, and where they give way."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 

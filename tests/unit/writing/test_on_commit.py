@@ -1,7 +1,5 @@
 """What is seen of writes from outside: callbacks, logs, phases. None of it has a secret in it."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Of versions with equal ordering values the one that came last wins, however a large batch is staged."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa

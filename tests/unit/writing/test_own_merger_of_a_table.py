@@ -1,7 +1,5 @@
 """A table whose rows are merged by a Python class of the user's own: recorded at creation, loaded only when named."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -18,13 +16,12 @@ from hoodie.reading.snapshot import read_table
 from hoodie.table.create import create
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.trips import table_options
 
 MERGER = "own_table_mergers:Sum"
 OPTION = "hoodie.datasource.write.record.merger.impls"
 OPTIONS = {
-    "hoodie.table.name": "accounts",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("accounts", "id", ordering="ts"),
     "hoodie.parquet.small.file.limit": "0",
 }
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]

@@ -1,7 +1,5 @@
 """Values of partition columns that make no folder, or one within another's, are refused before anything is written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

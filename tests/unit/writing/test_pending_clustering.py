@@ -1,7 +1,5 @@
 """Writes beside a clustering that Hudi has planned: what they put into its file groups would be lost with these."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An overwrite puts a new table in place of the old one: another key, other columns, another type; all or nothing."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path
@@ -36,18 +34,14 @@ from hoodie.writing.run import _run
 from hoodie.writing.write import start
 from support.nightly import each_call
 from support.oracles import assert_same_rows, read_hudi_rs
+from support.trips import table_options
 
 OLD = {
-    "hoodie.table.name": "old",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **table_options("old", "id", partition="city", ordering="ts"),
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
 }
 NEW = {
-    "hoodie.table.name": "new",
-    "hoodie.datasource.write.recordkey.field": "name",
-    "hoodie.datasource.write.partitionpath.field": "day",
+    **table_options("new", "name", partition="day"),
     "hoodie.datasource.write.hive_style_partitioning": "true",
 }
 OLD_ROWS = pa.table({"id": [1, 2], "city": ["oslo", "rome"], "ts": [1, 1], "qty": [1, 2]})

@@ -1,7 +1,5 @@
 """Columns of few values stay encoded while a base file is rewritten, and the new file has the rows, and no more."""
 
-from __future__ import annotations
-
 import math
 import threading
 from pathlib import Path

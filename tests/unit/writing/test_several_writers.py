@@ -1,11 +1,10 @@
 """Several writers of a table: who gives way, who tries again, who is considered dead, which batches are known."""
 
-from __future__ import annotations
-
 import re
 import threading
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -54,6 +53,7 @@ from hoodie.writing.local import check_batch
 from hoodie.writing.result import Phases
 from hoodie.writing.run import KNOWN, run, write_batch
 from hoodie.writing.write import Write, check, start, writable_state
+from support.meanwhile import Meanwhile, calls_of
 from support.trips import TRIPS
 
 TABLE = {
@@ -92,23 +92,12 @@ def notes(storage: Storage) -> dict[str, str]:
     return {row["id"]: row["note"] for row in found}
 
 
-class Meanwhile(WrappedStorage):
-    """Does something else, once, before the first data file is written."""
-
-    def __init__(self, inner: Storage, act: Callable[[], object]) -> None:
-        super().__init__(inner)
-        self.act: Callable[[], object] | None = act
-
-    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        if self.act is not None and name in ("open_output", "create_new") and path.endswith(".parquet"):
-            act, self.act = self.act, None
-            act()
-        return call()
+AT_FIRST_FILE = calls_of("open_output create_new", ".parquet")
 
 
 def meanwhile(there: ArrowTable, act: Callable[[], object], **options: str) -> ArrowTable:
     """A second writer of the table, in whose way something comes."""
-    return ArrowTable(Meanwhile(there.storage, act), {**there.options, **options})
+    return ArrowTable(Meanwhile(there.storage, AT_FIRST_FILE, act), {**there.options, **options})
 
 
 # --- conflicts ---
@@ -164,18 +153,6 @@ def test_a_write_starts_again_where_others_archive_the_commit_that_it_looks_at(m
     assert notes(there.storage).keys() == {"a", "b", "c"}
 
 
-class Cleaned(WrappedStorage):
-    """Does something else, once, before the first base file is read."""
-
-    act: Callable[[], object] | None = None
-
-    def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        if self.act is not None and name in ("open_input", "read_range", "read") and path.endswith(".parquet"):
-            act, self.act = self.act, None
-            act()
-        return call()
-
-
 @pytest.mark.parametrize("retries", ["0", "1"])
 @pytest.mark.parametrize("options", [{}, LOCKED], ids=["no lock", "lock"])
 def test_a_write_whose_file_was_cleaned_away_gives_way_to_the_writers_that_made_it_obsolete(
@@ -189,9 +166,8 @@ def test_a_write_whose_file_was_cleaned_away_gives_way_to_the_writers_that_made_
             there.upsert(rows("a", note=note))
         clean(there.storage, Settings.of({**there.options, **KEEP_THE_NEWEST}))
 
-    storage = Cleaned(there.storage)
+    storage = Meanwhile(there.storage, calls_of("open_input read_range read", ".parquet"), others)
     late = ArrowTable(storage, {**there.options, RETRIES: retries})
-    storage.act = others
     if retries == "0":
         with pytest.raises(WriteConflict, match=r"a cleaning deleted a file that it was to read \(.*parquet"):
             late.upsert(rows("b", note="late"))
@@ -233,27 +209,23 @@ def test_a_write_that_sees_a_cleaning_and_not_yet_the_compaction_before_it_gives
     assert notes(there.storage) == {"a": "one", "b": "old"}
 
 
-class Listed(WrappedStorage):
-    """Does something else, once, before a plan is read by a write that has begun."""
+def before_plan_is_read(there: ArrowTable, act: Callable[[], object]) -> Meanwhile:
+    """The storage of a write that has begun."""
+    is_plan = calls_of("read", (".replacecommit.requested", ".compaction.requested"))
 
-    act: Callable[[], object] | None = None
+    def when(name: str, path: str) -> bool:
+        return is_plan(name, path) and len(load_state(there.storage).timeline.pending()) > 1
 
-    def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        plan = name == "read" and path.endswith((".replacecommit.requested", ".compaction.requested"))
-        if plan and self.act is not None and len(load_state(self.inner).timeline.pending()) > 1:
-            act, self.act = self.act, None
-            act()
-        return call()
+    return Meanwhile(there.storage, when, act)
 
 
 def test_a_write_that_has_begun_goes_on_beside_an_overwrite_that_is_rolled_back():
     there = table(LOCKED)
     there.upsert(rows("a"))
     overwrite = create_requested(there.storage, "20990101000000000", Action.REPLACE_COMMIT, layout=LAYOUT_1)
-    storage = Listed(there.storage)
-    storage.act = lambda: remove_pending(there.storage, overwrite, layout=LAYOUT_1)
+    storage = before_plan_is_read(there, lambda: remove_pending(there.storage, overwrite, layout=LAYOUT_1))
     ArrowTable(storage, {**there.options, POLICY: "NEVER", RETRIES: "0"}).upsert(rows("a", note="late"))
-    assert storage.act is None
+    assert storage.over
     assert notes(there.storage) == {"a": "late"}
 
 
@@ -262,8 +234,7 @@ def test_a_write_beside_a_compaction_that_is_taken_back_gives_way():
     there.upsert(rows("a"))
     plan = encode_compaction_plan(CompactionPlan())
     compaction = create_requested(there.storage, "20990101000000000", Action.COMPACTION, plan, layout=LAYOUT_1)
-    storage = Listed(there.storage)
-    storage.act = lambda: remove_pending(there.storage, compaction, layout=LAYOUT_1)
+    storage = before_plan_is_read(there, lambda: remove_pending(there.storage, compaction, layout=LAYOUT_1))
     with pytest.raises(WriteConflict, match="another write was rolled back since this one began"):
         ArrowTable(storage, {**there.options, POLICY: "NEVER", RETRIES: "0"}).upsert(rows("a", note="late"))
     assert notes(there.storage) == {"a": "old"}
@@ -296,7 +267,7 @@ def test_the_number_of_attempts_is_told():
     def again() -> None:
         first.upsert(rows("a", note="first"))
         assert isinstance(second.storage, Meanwhile)
-        second.storage.act = again
+        second.storage.over = False
 
     second = meanwhile(first, again, **{RETRIES: "2"})
     with pytest.raises(WriteConflict) as caught:
@@ -377,11 +348,11 @@ def test_a_conflict_is_tried_again_three_times_unless_the_options_say_otherwise(
         times = 0
 
         def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-            self.act = act if len(calls) < self.times else None
+            self.over = len(calls) >= self.times
             return super().mutate(name, path, call)
 
     options = {key: value for key, value in first.options.items() if key != RETRIES}
-    storage = Always(first.storage, act)
+    storage = Always(first.storage, AT_FIRST_FILE, act)
     storage.times = 3
     ArrowTable(storage, options).upsert(rows("b", note="late"))
     assert (notes(first.storage), len(calls)) == ({"a": "3", "b": "late"}, 3)
@@ -479,14 +450,13 @@ def test_a_write_to_a_slice_that_a_compaction_is_planned_for_meanwhile_gives_way
     planning = {**first.options, "hoodie.compact.inline.max.delta.commits": "1"}
     planned: list[str | None] = []
 
-    class AtLog(Meanwhile):
-        def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-            if self.act is not None and ".log." in path and not path.startswith(".hoodie"):
-                act, self.act = self.act, None
-                act()
-            return call()
+    def at_log(name: str, path: str) -> bool:
+        return name in ("open_output", "create_new") and ".log." in path and not path.startswith(".hoodie")
 
-    plan = AtLog(first.storage, lambda: planned.append(schedule_compaction(first.storage, Settings.of(planning))))
+    def schedule() -> None:
+        planned.append(schedule_compaction(first.storage, Settings.of(planning)))
+
+    plan = Meanwhile(first.storage, at_log, schedule)
     with pytest.raises(WriteConflict, match=r"COMPACT at .*requested"):
         ArrowTable(plan, first.options).upsert(rows("a", note="second"))
     assert planned[0] is not None
@@ -915,18 +885,7 @@ def dead_rollback(there: ArrowTable, monkeypatch: pytest.MonkeyPatch) -> None:
     assert left.state is State.REQUESTED
 
 
-class GoneAtFirstSight(WrappedStorage):
-    """Does something else, once, just before the plan of a rollback is read."""
-
-    def __init__(self, inner: Storage, act: Callable[[], object]) -> None:
-        super().__init__(inner)
-        self.act: Callable[[], object] | None = act
-
-    def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        if self.act is not None and name == "read" and path.endswith(".rollback.requested"):
-            act, self.act = self.act, None
-            act()
-        return call()
+AT_ROLLBACK_PLAN = calls_of("read", ".rollback.requested")
 
 
 def test_a_rollback_that_another_writer_withdraws_at_this_moment_is_no_error(monkeypatch):
@@ -939,7 +898,7 @@ def test_a_rollback_that_another_writer_withdraws_at_this_moment_is_no_error(mon
         for pending in (*timeline.pending(), *timeline.pending({Action.ROLLBACK})):
             remove_pending(there.storage, pending, layout=LAYOUT_1)
 
-    ArrowTable(GoneAtFirstSight(there.storage, withdraw), there.options).upsert(rows("b"))
+    ArrowTable(Meanwhile(there.storage, AT_ROLLBACK_PLAN, withdraw), there.options).upsert(rows("b"))
     assert notes(there.storage) == {"a": "old", "b": "old"}
 
 
@@ -947,7 +906,8 @@ def test_a_rollback_that_another_writer_completes_at_this_moment_is_done(monkeyp
     there = table()
     there.upsert(rows("a"))
     dead_rollback(there, monkeypatch)
-    ArrowTable(GoneAtFirstSight(there.storage, lambda: there.upsert(rows("b"))), there.options).upsert(rows("c"))
+    storage = Meanwhile(there.storage, AT_ROLLBACK_PLAN, lambda: there.upsert(rows("b")))
+    ArrowTable(storage, there.options).upsert(rows("c"))
     assert notes(there.storage) == {"a": "old", "b": "old", "c": "old"}
 
 
@@ -962,7 +922,7 @@ def test_a_rollback_whose_plan_is_gone_is_a_conflict_that_says_what_to_do(monkey
         there.storage.delete(instant_path(left, layout=LAYOUT_1))
 
     with pytest.raises(WriteConflict, match=r"Try again.*hoodie check") as raised:
-        ArrowTable(GoneAtFirstSight(there.storage, lose), there.options).upsert(rows("b"))
+        ArrowTable(Meanwhile(there.storage, AT_ROLLBACK_PLAN, lose), there.options).upsert(rows("b"))
     assert isinstance(raised.value.__cause__, FileNotFoundError)
     assert notes(there.storage) == {"a": "old"}
 
@@ -1011,13 +971,7 @@ def test_an_overwrite_that_is_rolled_back_while_others_look_at_it_fails_none(cal
     for note in ("one", "two", "three"):
         there.upsert(rows("a", note=note))
     overwrite = create_requested(there.storage, "20990101000000000", Action.REPLACE_COMMIT, layout=LAYOUT_1)
-
-    class RolledBack(WrappedStorage):
-        def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-            if name == "read" and path.endswith(".replacecommit.requested"):
-                remove_pending(there.storage, overwrite, layout=LAYOUT_1)
-            return call()
-
-    call(ArrowTable(RolledBack(there.storage), there.options))
+    roll_back = partial(remove_pending, there.storage, overwrite, layout=LAYOUT_1)
+    call(ArrowTable(Meanwhile(there.storage, calls_of("read", ".replacecommit.requested"), roll_back), there.options))
     assert not there.storage.exists(instant_path(overwrite, LAYOUT_1))
     assert notes(there.storage)["a"] == "three"

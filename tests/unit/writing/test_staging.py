@@ -1,7 +1,5 @@
 """A staged batch: each row reaches exactly the tasks that it is for, whatever the pieces and the plan."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

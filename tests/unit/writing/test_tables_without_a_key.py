@@ -1,7 +1,5 @@
 """Tables without a record key: each row gets a key of its own, as in Hudi since 0.14, and is found again by it."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Writers whose view of the timeline is archived while they are at work."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

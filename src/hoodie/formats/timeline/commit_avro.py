@@ -7,11 +7,13 @@ from typing import Any
 
 from hoodie.formats.avro.container import read_one, write_one
 from hoodie.formats.timeline import schemas
-from hoodie.formats.timeline.commit_json import COUNTERS, TIMES, read_document
+from hoodie.formats.timeline.commit_json import COUNTERS, read_document, stat_document
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 
 #: Counters that Hudi has and this library does not fill: they are 0 in every stat of Hudi's, too.
 _ZEROS = ("totalLogReadTimeMs", "numUpdates")
+#: What a stat of a base file has null, and JSON leaves out.
+_OF_LOGS = ("totalLogFiles", "logVersion", "logOffset", "baseFile", "logFiles")
 
 
 def encode_avro_commit(metadata: CommitMetadata, *, replacing: bool = False) -> bytes:
@@ -35,26 +37,14 @@ def encode_avro_commit(metadata: CommitMetadata, *, replacing: bool = False) -> 
 
 
 def _stat(stat: WriteStat) -> dict[str, Any]:
-    planned = stat.path is None  # the profile of an inflight commit: nothing was measured yet
-    logged = stat.log_version is not None
+    document = stat_document(stat)
+    document.pop("recordsStats", None)
     return {
+        **dict.fromkeys(_OF_LOGS),
+        **document,
         **{key: getattr(stat, name) for key, name in COUNTERS.items()},
         **dict.fromkeys(_ZEROS, 0),
-        "fileId": stat.file_id,
-        "path": stat.path,
-        "prevCommit": stat.prev_commit,
-        "partitionPath": stat.partition,
-        "totalLogFiles": None,
-        "logVersion": stat.log_version,
-        "logOffset": (stat.log_offset or 0) if logged else None,
-        "baseFile": (stat.base_file or "") if logged else None,
-        "logFiles": list(stat.log_files) if logged else None,
-        "cdcStats": None if stat.cdc_stats is None else dict(stat.cdc_stats),
         "prevBaseFile": stat.prev_base_file or None,
-        "minEventTime": stat.min_event_time,
-        "maxEventTime": stat.max_event_time,
-        "runtimeStats": None if planned else {key: getattr(stat, name) for key, name in TIMES.items()},
-        "tempPath": None,
     }
 
 

@@ -113,7 +113,7 @@ def _bytes(top: Mapping[str, Any]) -> bytes:
 def _document(metadata: CommitMetadata) -> dict[str, Any]:
     return {
         "partitionToWriteStats": {
-            partition: [_stat(stat) for stat in stats] for partition, stats in metadata.stats.items()
+            partition: [stat_document(stat) for stat in stats] for partition, stats in metadata.stats.items()
         },
         "compacted": metadata.compacted,
         "extraMetadata": dict(metadata.extra),
@@ -121,7 +121,8 @@ def _document(metadata: CommitMetadata) -> dict[str, Any]:
     }
 
 
-def _stat(stat: WriteStat) -> dict[str, Any]:
+def stat_document(stat: WriteStat) -> dict[str, Any]:
+    """What a write did to a file, in the names of JSON."""
     planned = stat.path is None  # the profile of an inflight commit: nothing was measured yet
     record: dict[str, Any] = {
         "fileId": stat.file_id,

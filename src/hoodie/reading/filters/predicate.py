@@ -165,7 +165,7 @@ def _between(test: Test, bounds: Bounds) -> bool:
             return _COMPARE[test.op](high, value)
         case "in":
             holds_null = bounds.nulls != 0 and None in value  # of tuples, as pyarrow has it
-            return holds_null or any(low <= one <= high for one in _elements(value))
+            return holds_null or any(low <= one <= high for one in value if one is not None)
         case _:
             return True
 
@@ -175,10 +175,6 @@ def widened_bounds(low: float, high: float, kind: pa.DataType) -> tuple[float, f
     narrow = np.float32 if kind.bit_width <= 32 else np.float64
     with np.errstate(over="ignore"):
         return float(np.nextafter(narrow(low), narrow(-np.inf))), float(np.nextafter(narrow(high), narrow(np.inf)))
-
-
-def _elements(value: Any) -> Iterable[Any]:
-    return (one for one in value if one is not None)
 
 
 #: What a decimal of SQL's has at most.

@@ -5,7 +5,6 @@ Source: docs/format/log-files.md 7 and 8.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, UnsupportedTable
 from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, read_block_headers
@@ -122,7 +121,11 @@ def _blocks_of(storage: Storage, log: LogFile, whole: bool) -> tuple[list[Placed
     """
     data = storage.read(log.path) if whole and log.size <= _WHOLE else None
     size = log.size if data is None else len(data)
-    read = partial(_ranged, storage, log.path) if data is None else partial(_piece, data)
+
+    def read(offset: int, length: int) -> bytes:
+        end = offset + length
+        return storage.read_range(log.path, offset, end) if data is None else data[offset:end]
+
     blocks = [PlacedBlock(log.path, head, data) for head in read_block_headers(read, size, log.path)]
     end = blocks[-1].head.end if blocks else 0
     if data is None and (end < size or any(block.kind is BlockKind.CORRUPT for block in blocks)):
@@ -132,14 +135,6 @@ def _blocks_of(storage: Storage, log: LogFile, whole: bool) -> tuple[list[Placed
         raise CorruptFile(log.path, f"it has {size} bytes, and was published with {log.size}", advice=advice)
     rest = DamagedLog(log.path, end, f"{size - end} bytes that are no block") if end < size else None
     return blocks, rest
-
-
-def _ranged(storage: Storage, path: str, offset: int, length: int) -> bytes:
-    return storage.read_range(path, offset, offset + length)
-
-
-def _piece(data: bytes, offset: int, length: int) -> bytes:
-    return data[offset : offset + length]
 
 
 def _checked_block(block: PlacedBlock) -> PlacedBlock:

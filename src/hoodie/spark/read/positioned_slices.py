@@ -216,20 +216,15 @@ def _stays(file_number: str, places: _Places) -> str:
     return f"{_bit(_word(f'get({column}, {place})'))} = 0"
 
 
-def _crc32(name: str, size: int) -> int:
-    return zlib.crc32(name.encode())
-
-
-def _md5(name: str, size: int) -> int:
-    return int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:15], 16)
-
-
 _VALUE = "select * from values (from_json({}, 'array<array<bigint>>')) as gone(bits)"
 #: What tells a file by a number, the fastest first, where no two have the same.
 _NUMBERS: tuple[tuple[str, Callable[[str, int], int]], ...] = (
     ("_metadata.file_size", lambda name, size: size),
-    ("crc32(cast(_metadata.file_name as binary))", _crc32),
-    ("cast(conv(left(md5(cast(_metadata.file_name as binary)), 15), 16, 10) as bigint)", _md5),
+    ("crc32(cast(_metadata.file_name as binary))", lambda name, size: zlib.crc32(name.encode())),
+    (
+        "cast(conv(left(md5(cast(_metadata.file_name as binary)), 15), 16, 10) as bigint)",
+        lambda name, size: int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:15], 16),
+    ),
 )
 
 

@@ -3,7 +3,7 @@
 import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from operator import attrgetter
 
 from hoodie.errors import InstantNotFound
 from hoodie.formats.timeline.services import decode_rollback_metadata
@@ -48,41 +48,26 @@ def counts_of(commit: CommitMetadata) -> tuple[int, ...]:
     )
 
 
-def _file_rows(commit: CommitMetadata) -> Iterator[tuple[Any, ...]]:
-    for stat in commit.all_stats:
-        yield (
-            stat.partition,
-            stat.file_id,
-            stat.prev_commit,
-            stat.num_writes,
-            stat.num_inserts,
-            stat.num_deletes,
-            stat.num_updates,
-            stat.write_errors,
-            stat.log_blocks,
-            stat.corrupt_log_blocks,
-            stat.rollback_blocks,
-            stat.log_records,
-            stat.updated_records_compacted,
-            stat.total_write_bytes,
-        )
+#: The columns of `_FILE_COUNTS`, without the action.
+_file_row = attrgetter(
+    *("partition", "file_id", "prev_commit", "num_writes", "num_inserts", "num_deletes", "num_updates", "write_errors"),
+    *("log_blocks", "corrupt_log_blocks", "rollback_blocks", "log_records", "updated_records_compacted"),
+    "total_write_bytes",
+)
 
 
-def _completions(called: Called) -> dict[str, str]:
-    return completion_times(called.state.storage, called.state.config, called.state.timeline)
+def _commits(called: Called) -> Iterator[tuple[str, str | None, str, CommitMetadata]]:
+    completed = completion_times(called.state.storage, called.state.config, called.state.timeline)
+    for instant, commit in called.table.history():
+        yield instant.requested, completed.get(instant.requested), instant.action.value, commit
 
 
 def _show_commits(called: Called) -> Rows:
-    completed = _completions(called)
-    for instant, commit in called.table.history():
-        yield (instant.requested, completed.get(instant.requested), instant.action.value, *counts_of(commit))
+    return [(*head, *counts_of(commit)) for *head, commit in _commits(called)]
 
 
 def _show_commits_metadata(called: Called) -> Rows:
-    completed = _completions(called)
-    for instant, commit in called.table.history():
-        for row in _file_rows(commit):
-            yield (instant.requested, completed.get(instant.requested), instant.action.value, *row)
+    return [(*head, *row) for *head, commit in _commits(called) for row in map(_file_row, commit.all_stats)]
 
 
 def _archived(called: Called) -> Iterator[tuple[Instant, CommitMetadata]]:
@@ -99,8 +84,8 @@ def _show_archived(called: Called) -> Rows:
 
 def _show_archived_metadata(called: Called) -> Rows:
     for instant, commit in _archived(called):
-        for row in _file_rows(commit):
-            yield (instant.requested, instant.completed or None, instant.action.value, *row)
+        for stat in commit.all_stats:
+            yield (instant.requested, instant.completed or None, instant.action.value, *_file_row(stat))
 
 
 def _extra_metadata(called: Called) -> Rows:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.instant import Action, State
-from hoodie.model.plans import CleanMetadata, ClusteringPlan
+from hoodie.model.plans import CleanMetadata
 from hoodie.services.compaction.claim import runs_unclaimed
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.statements.procedures.procedure import Called, Rows
@@ -112,12 +112,9 @@ def show_clustering(called: Called) -> Rows:
     for instant in reversed([i for i in state.timeline.instants if i.action is Action.REPLACE_COMMIT]):
         pending = still_pending(state.storage, state.timeline, instant)
         if pending is not None and (plan := pending.clustering) is not None:
-            partitions = _partitions(plan) if with_partitions else "*"
-            yield instant.requested, len(plan.groups), instant.state.name, partitions
-
-
-def _partitions(plan: ClusteringPlan) -> str:
-    return ",".join(sorted({one.group.partition for group in plan.groups for one in group.slices}))
+            partitions = sorted({one.group.partition for group in plan.groups for one in group.slices})
+            shown = ",".join(partitions) if with_partitions else "*"
+            yield instant.requested, len(plan.groups), instant.state.name, shown
 
 
 def hive_sync(called: Called) -> Rows:

@@ -114,7 +114,7 @@ def _written_type(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | No
 def _number_type(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa.DataType | None:
     """The type of floating numbers for a column of whole ones, or the reverse; None: they are no such numbers."""
     if arrow.is_floating(have) and arrow.is_integer(kind):
-        return kind if values is None or _all_whole(values, kind) else have
+        return kind if values is None or _whole(values, kind).null_count == values.null_count else have
     return kind if arrow.is_integer(have) and arrow.is_floating(kind) else None
 
 
@@ -142,10 +142,6 @@ def type_as(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa
         return pa.map_(have.key_field.with_type(type_as(have.key_type, kind.key_type, keys)), item)
     number = _number_type(have, kind, values)
     return have if number is None else number
-
-
-def _all_whole(values: pa.Array, kind: pa.DataType) -> bool:
-    return bool(_whole(values, kind).null_count == values.null_count)
 
 
 def _whole(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -1,7 +1,5 @@
 """Compaction of tables without Spark: planned, run, published, taken back, withdrawn; and whatever dies in between."""
 
-from __future__ import annotations
-
 import datetime as dt
 import pickle
 from collections.abc import Iterable
@@ -42,7 +40,6 @@ from hoodie.services.compaction.run import compact, run_on_driver, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction, unschedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
-from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
@@ -52,17 +49,11 @@ from hoodie.timeline.timeline import LAYOUT_1, new_time, utc_now
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
-from support.compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
+from support.compacting import FIRST, LATER, NOW, OPTIONS, batch, begun, fill, opened, schedule
 from support.instants import next_time
+from support.meanwhile import Meanwhile, calls_of
 from support.nightly import WAYS_TO_DIE, each_call
 from support.oracles import assert_same_rows, read_hudi_rs
-
-
-@pytest.fixture
-def storage() -> MemoryStorage:
-    made = MemoryStorage()
-    fill(made)
-    return made
 
 
 def content(storage: Storage) -> pa.Table:
@@ -93,7 +84,6 @@ def bases_of(storage: Storage, instant: str) -> set[str]:
 def published(storage: Storage, instant: str) -> set[str | None]:
     state = load_state(storage)
     found = state.timeline.find(instant, Action.COMPACTION)
-    assert found is not None
     assert found.state is State.COMPLETED
     return {stat.path for part in read_commit(storage, state.timeline, found).stats.values() for stat in part}
 
@@ -222,7 +212,6 @@ def test_a_compaction_makes_base_files_of_the_same_rows(storage: MemoryStorage) 
     before = content(storage)
     instant = schedule(storage)
     result = compact(storage, Settings.of({}), instant)
-    assert result is not None
     assert result.instant == instant
     after = content(storage)
     assert_same_rows(after, before, ignore=[FILE_NAME])
@@ -233,7 +222,6 @@ def test_a_compaction_makes_base_files_of_the_same_rows(storage: MemoryStorage) 
     assert {p: s.base_instant == instant for p, s in slices.items()} == {"bern": False, "oslo": True, "rome": True}
     for row in after.to_pylist():
         base = slices[row["city"]].base
-        assert base is not None
         assert row[FILE_NAME] == base.name
     assert_nothing_left(storage, instant)
     assert pending_states(storage, instant) == ["commit", "compaction.inflight", "compaction.requested"]
@@ -313,7 +301,6 @@ def test_keys_that_are_only_in_logs_are_in_the_filter_and_the_range(storage: Mem
     storage.write(f"oslo/.{oslo.group.file_id}_{oslo.base_instant}.log.9_9-9-9", data)
     instant = schedule(storage)
     result = compact(storage, Settings.of({}), instant)
-    assert result is not None
     assert result.inserted == 1
     assert notes(storage) == {**AFTER_SECOND, "zz": "new"}
     (path,) = (path for path in result.files if path.startswith("oslo/"))
@@ -333,7 +320,6 @@ def test_logs_larger_than_the_memory_for_them_are_compacted_to_the_same_rows() -
         table.upsert(batch({f"k{n}": ("oslo", round_, f"{round_} {n}" * 9) for n in numbers[round_ * 500 :]}))
     before = content(storage)
     result = compact(storage, Settings.of({"hoodie.memory.merge.max.size": "20000"}), schedule(storage))
-    assert result is not None
     assert result.updated == 2_500
     assert_same_rows(content(storage), before, ignore=[FILE_NAME])
 
@@ -350,8 +336,7 @@ def test_what_a_task_needs_pickles(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     fill(storage)
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     stats = [
         run_operation(*pickle.loads(pickle.dumps((job.compaction, task))), attempt=number)
         for number, task in enumerate(job.tasks)
@@ -371,7 +356,6 @@ def test_a_runner_of_the_callers_own_carries_the_tasks_out(storage: MemoryStorag
 
     spread = {"hoodie.spark.driver.max.batch.bytes": "0"}
     result = compact(storage, Settings.of(spread), schedule(storage), run=backwards)
-    assert result is not None
     assert (ran, result.route) == (["rome", "oslo"], "executors")
     assert notes(storage) == AFTER_SECOND
 
@@ -448,8 +432,7 @@ def one_by_one(job: CompactionJob) -> list[WriteStat | None]:
 
 def test_taking_back_a_run_that_died_may_die_too(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     for writes in each_call():
         copy = storage.copy()
@@ -522,8 +505,7 @@ def test_one_failing_call_of_the_storage_leaves_the_plan(storage: MemoryStorage)
 
 def test_files_of_lost_attempts_are_removed_before_they_would_be_seen(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     for task in job.tasks:
         run_operation(job.compaction, task, attempt=7)
     unmarked = bases_of(storage, instant).pop()
@@ -535,8 +517,7 @@ def test_files_of_lost_attempts_are_removed_before_they_would_be_seen(storage: M
 
 def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     storage.delete_tree(f".hoodie/.temp/{instant}")
     assert begin_compaction(storage, Settings.of({}), instant) is not None
@@ -548,11 +529,9 @@ def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorag
 
 def test_a_run_that_another_took_for_dead_publishes_nothing(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    slow = begin_compaction(storage, Settings.of({}), instant)
-    assert slow is not None
+    slow = begun(storage, instant)
     written = run_on_driver(slow)
-    quick = begin_compaction(storage, Settings.of({}), instant)
-    assert quick is not None
+    quick = begun(storage, instant)
     with pytest.raises(WriteConflict, match="started another"):
         publish_compaction(slow, written)
     publish_compaction(quick, run_on_driver(quick))
@@ -588,8 +567,7 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
 
     def overtaken(job: CompactionJob) -> list[WriteStat | None]:
         run_operation(job.compaction, job.tasks[0])
-        other = begin_compaction(storage, Settings.of({}), instant)
-        assert other is not None
+        other = begun(storage, instant)
         stats = run_on_driver(other)
         run_operation(job.compaction, job.tasks[1])
         publish_compaction(other, stats)
@@ -604,8 +582,7 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
 
 def test_publishing_twice_is_refused_and_what_is_published_stays(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     stats = run_on_driver(job)
     publish_compaction(job, stats)
     kept = storage.snapshot()
@@ -616,8 +593,7 @@ def test_publishing_twice_is_refused_and_what_is_published_stays(storage: Memory
 
 def test_statistics_that_do_not_fit_the_plan_are_not_published(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     oslo, rome = run_on_driver(job)
     assert oslo is not None
     assert rome is not None
@@ -648,8 +624,7 @@ def test_a_marker_of_something_else_is_not_taken_for_a_base_file(storage: Memory
 def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     opened(storage).upsert(batch(LATER))
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     rollback = roll_back(storage, job.instant, next_time(storage), layout=LAYOUT_1)
     assert pending_states(storage, instant) == ["compaction.requested"]
@@ -724,18 +699,10 @@ def test_committed_rows_that_the_plan_does_not_know_of_are_not_lost(storage: Mem
     assert dead.read(f".hoodie/{instant}.compaction.requested") == planned
 
 
-class WrittenWhilePlanning(WrappedStorage):
-    """Another process writes between the listing that a plan is made of and the plan."""
-
-    def create_new(self, path: str, data: bytes) -> None:
-        if path.endswith(".compaction.requested"):
-            opened(self.inner).upsert(batch(LATER))
-        super().create_new(path, data)
-
-
 def test_rows_that_were_written_while_the_plan_was_made_are_compacted(storage: MemoryStorage) -> None:
-    """By two writers without a lock."""
-    schedule(WrittenWhilePlanning(storage))
+    """By two writers without a lock: between the listing that the plan is made of and the plan."""
+    at_plan = calls_of("create_new", ".compaction.requested")
+    schedule(Meanwhile(storage, at_plan, lambda: opened(storage).upsert(batch(LATER))))
     assert notes(storage) == AFTER_LATER
     opened(storage).upsert(batch({"a": ("oslo", 4, "last")}))
     assert compact(storage, Settings.of({})) is not None
@@ -756,8 +723,7 @@ def test_a_plan_can_be_withdrawn(storage: MemoryStorage) -> None:
 def test_a_run_that_died_is_withdrawn_with_its_files(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     stats = run_on_driver(job)
     unschedule_compaction(storage, Settings.of({}), instant)
     assert storage.snapshot() == before
@@ -768,8 +734,7 @@ def test_a_run_that_died_is_withdrawn_with_its_files(storage: MemoryStorage) -> 
 def test_a_run_that_ends_after_its_plan_was_withdrawn_leaves_no_files(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     unschedule_compaction(storage, Settings.of({}), instant)
     with pytest.raises(InstantNotFound):
         publish_compaction(job, run_on_driver(job))

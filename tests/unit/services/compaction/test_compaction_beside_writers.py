@@ -1,7 +1,5 @@
 """Writers and readers beside compactions, in every state of these: what the algorithm is for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import permutations
@@ -34,7 +32,6 @@ from support.compacting import (
     OPTIONS,
     batch,
     claims_end,
-    fill,
     keys,
     notes,
     notes_of,
@@ -42,13 +39,6 @@ from support.compacting import (
     schedule,
 )
 from support.nightly import WAYS_TO_DIE, by_day, nightly
-
-
-@pytest.fixture
-def storage() -> MemoryStorage:
-    made = MemoryStorage()
-    fill(made)
-    return made
 
 
 #: A plan is there; a run of it has begun; it has written its files; it has died.
@@ -61,8 +51,7 @@ def begun(storage: MemoryStorage, instant: str) -> CompactionJob | None:
 
 
 def written(storage: MemoryStorage, instant: str) -> CompactionJob | None:
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     return job
 
@@ -214,7 +203,6 @@ def test_plans_are_completed_in_any_order(order: str, storage: MemoryStorage) ->
         expected |= {"a": f"{turn}", "d": f"{turn}"}
         assert notes(storage) == expected
         result = compact(storage, Settings.of({}), instants[place])
-        assert result is not None
         assert result.instant == instants[place]
         assert notes(storage) == expected
         assert notes_of(table.as_of(instants[0])) == {**AFTER_SECOND, "d": "second"}
@@ -252,8 +240,7 @@ def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
 
 def test_a_write_that_began_while_a_compaction_was_pending_ends_after_it(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     stats = run_on_driver(job)
     published: list[str] = []
 
@@ -290,8 +277,7 @@ def test_a_reader_that_began_before_sees_what_it_began_with(storage: MemoryStora
     readers.append((reader_of_now(storage), AFTER_SECOND))
     opened(storage).upsert(batch(LATER))
     readers.append((reader_of_now(storage), AFTER_LATER))
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     readers.append((reader_of_now(storage), AFTER_LATER))
     stats = run_on_driver(job)
     readers.append((reader_of_now(storage), AFTER_LATER))

@@ -1,7 +1,5 @@
 """What a writer that says nothing, or little, about compaction does after its commits."""
 
-from __future__ import annotations
-
 import json
 import logging
 import warnings

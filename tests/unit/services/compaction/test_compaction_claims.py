@@ -1,7 +1,5 @@
 """Several schedulers, several compactors: a slice is in one plan, a plan is run by one at a time and once in all."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,19 +24,12 @@ from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
-from support.compacting import NOW, OPTIONS, SECOND, batch, fill, notes, opened, schedule
+from support.compacting import NOW, OPTIONS, SECOND, batch, begun, fill, notes, opened, schedule
 from support.instants import next_time
 
 #: A claim whose holder died is free after two seconds: a second, and one more for the clocks of object stores.
 SHORT = {"hoodie.write.lock.storage.validity.timeout.secs": "1"}
 IN_PROCESS = {"hoodie.write.lock.provider": "InProcessLockProvider"}
-
-
-@pytest.fixture
-def storage() -> MemoryStorage:
-    made = MemoryStorage()
-    fill(made)
-    return made
 
 
 @pytest.mark.parametrize("options", [{}, IN_PROCESS], ids=["no lock", "a lock"])
@@ -82,7 +73,6 @@ def test_a_compactor_takes_the_oldest_plan_that_nobody_runs(storage: MemoryStora
         return run_on_driver(job)
 
     result = compact(storage, Settings.of({}), run=meanwhile)
-    assert result is not None
     assert (result.instant, taken) == (first, [second])
 
 
@@ -166,8 +156,7 @@ def test_a_compactor_that_lost_its_claim_leaves_the_run_that_took_over(storage: 
 
     def hangs(job: CompactionJob) -> list[WriteStat | None]:
         storage.delete_tree(".hoodie/.locks")
-        other = begin_compaction(storage, Settings.of({}), instant)
-        assert other is not None
+        other = begun(storage, instant)
         others.append((other, run_on_driver(other)))
         raise ValueError("found out late")
 

@@ -1,7 +1,5 @@
 """Compactions of tables of versions 8 and 9, whose logs are named after the writes that make them."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.model.files import LogFile

@@ -1,14 +1,11 @@
 """Plans that do not fit their table any more: made to fit, or withdrawn."""
 
-from __future__ import annotations
-
 import pytest
 
 from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.timeline.plans import COMPACTION_PLAN
 from hoodie.model.instant import Action
-from hoodie.services.compaction.job import begin_compaction
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import (
     pending_compactions,
@@ -22,15 +19,8 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
-from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
+from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, begun, notes, opened, schedule
 from support.instants import next_time
-
-
-@pytest.fixture
-def storage() -> MemoryStorage:
-    made = MemoryStorage()
-    fill(made)
-    return made
 
 
 def logs(storage: MemoryStorage, partition: str) -> list[str]:
@@ -105,8 +95,7 @@ def test_files_of_a_run_that_died_are_removed_by_the_repair(storage: MemoryStora
     from hoodie.services.compaction.run import run_on_driver
 
     instant = schedule(storage)
-    job = begin_compaction(storage, Settings.of({}), instant)
-    assert job is not None
+    job = begun(storage, instant)
     run_on_driver(job)
     storage.delete(logs(storage, "rome")[0])
     assert repair_compaction(storage, Settings.of({}), instant) != []
