@@ -143,7 +143,7 @@ def examine(
     findings += history or archives(scene, contents=all_columns)
     findings += unlisted_logs(scene)
     findings += damaged_definitions(scene)
-    findings += wrong_lists(scene, contents=rows)
+    findings += wrong_lists(scene, contents, contents=rows)
     if rows or metafiles:
         findings += damaged_metafiles(scene)
     if engine:

@@ -150,6 +150,21 @@ def _removed(contents: Contents, published: PublishedFiles) -> set[str]:
     return removed
 
 
+def by_commits(scene: Scene, contents: Contents, sizes: Mapping[str, int | None]) -> bool:
+    """Whether commits of the active timeline wrote these files with these sizes, and those without a size not."""
+    published = PublishedFiles.by(contents)
+    removed, active = _removed(contents, published), {instant.requested for instant in scene.timeline.instants}
+
+    def agrees(path: str, size: int | None) -> bool:
+        if size is not None:
+            return path in published.stats and path not in removed and published.stats[path][1].file_size == size
+        file = parse_data_file(*split(path), 0)
+        named = path in published.stats or path in published.changes
+        return file is not None and file.base_instant in active and not named
+
+    return all(agrees(*pair) for pair in sizes.items())
+
+
 def _newest_bases(published: PublishedFiles) -> dict[FileGroupId, str]:
     """The newest instant at which each file group got a base file."""
     newest: dict[FileGroupId, str] = {}
@@ -286,6 +301,14 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
     for file in scene.files:
         instant = file.base_instant
         path = file.path
+        by_name = isinstance(file, BaseFile) or scene.timeline.layout == 2  # else by the blocks of the log
+        if path in published.stats and by_name and instant not in pending and not visible.committed(instant):
+            owner = published.stats[path][0].requested
+            problem = f"{owner} names it, and it is of instant {instant}, which is not on the timeline: readers miss it"
+            advice = (
+                f"Were the files of {owner} renamed? Give them the instant {instant} again, or restore them from a copy"
+            )
+            yield Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
         if instant in pending or path in saved or path in published.stats or path in published.changes:
             continue
         if not scene.is_settled(present[path].mtime):

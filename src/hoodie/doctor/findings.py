@@ -70,6 +70,7 @@ class Fault(StrEnum):
     DOWNGRADE = "stopped downgrade"
     UNLISTED = "log that Hudi 1.x lacks"
     LISTS = "wrong metadata table"
+    UNLIKE = "storage unlike the metadata table"
     COLUMNS = "damaged history of columns"
     MISPLACED = "in the table's way"
     FOREIGN = "not read alike"

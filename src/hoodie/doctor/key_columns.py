@@ -4,7 +4,7 @@ Writers refuse batches without such a column, or take keys of another one; Hudi 
 partition column.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
@@ -19,6 +19,16 @@ from hoodie.table.altered_columns import rebuilt_history
 from hoodie.table.properties import PROPERTIES
 from hoodie.table.state import TableState, columns_by_id, declared_schema
 
+_PARTITION = "hoodie.table.partition.fields"
+
+
+def _is_key_generator(properties: Mapping[str, str]) -> bool:
+    try:
+        stored_key_generator(properties)
+    except InvalidOption:
+        return False
+    return True
+
 
 def lost_key_columns(state: TableState) -> Iterator[Finding]:
     """One finding for the record key, one for the partition path; none while nothing says which columns there are."""
@@ -27,14 +37,18 @@ def lost_key_columns(state: TableState) -> Iterator[Finding]:
         return
     try:
         keygen = stored_key_generator(state.config.properties)
-    except InvalidOption:  # of a key generator that this library lacks nothing is known
+    except InvalidOption as error:  # of a key generator that this library lacks nothing is known
+        with_columns = {**state.config.properties, _PARTITION: schema.names[0]}
+        if not state.config.partition_by and _is_key_generator(with_columns):
+            advice = f"Put the partition columns into {_PARTITION} of that file, as they were when it was created"
+            yield Finding(Severity.WARNING, Fault.COLUMN, PROPERTIES, clause(error), advice)
         return
     problems = lacking_columns(schema.names, partial(_has, pa.struct(list(schema))), keygen)
     # Without stored keys logs are merged by the key columns.
     merged_by_columns = state.config.merge_on_read and not state.config.meta_fields
     for role, setting, stored, severity in (
         ("record key", "hoodie.table.recordkey.fields", RECORD_KEY, merged_by_columns),
-        ("partition", "hoodie.table.partition.fields", PARTITION_PATH, True),
+        ("partition", _PARTITION, PARTITION_PATH, True),
     ):
         lost = [problem for problem in problems if problem.startswith(f"{role} column")]
         if lost:
@@ -75,9 +89,7 @@ def _rebuilt(state: TableState) -> tuple[str, list[Node]]:
 
 
 def _has(columns: pa.DataType, path: str) -> bool:
-    """Whether there is such a column, in whichever case: Spark does not tell cases apart."""
+    """Whether there is such a column, in this case: writers, Hudi's as well, take no other for it."""
     name, _, rest = path.partition(".")
-    kinds = [
-        columns.field(at).type for at in range(columns.num_fields) if columns.field(at).name.lower() == name.lower()
-    ]
+    kinds = [columns.field(at).type for at in range(columns.num_fields) if columns.field(at).name == name]
     return any(not rest or (pa.types.is_struct(kind) and _has(kind, rest)) for kind in kinds)

@@ -9,11 +9,12 @@ compaction: as long as that is pending no reader of Hudi's sees it, and the meta
 builds, never lists it. Source: tests/fixtures/upgrades, pending_upgraded_by_1.2.0; tests/engines/test_upgrade_traps.py.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.doctor.files import by_commits
+from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.doctor.timeline import read_contents, read_names, read_settings
 from hoodie.errors import CorruptFile, HoodieError, SettingsMissing, TableNotFound, UnsupportedTable, clause
 from hoodie.metadata.definitions import DEFAULT_PATH, PATH, UNDEFINED, read_definitions
@@ -33,8 +34,11 @@ from hoodie.timeline.load import load_timeline
 from hoodie.view.load import data_files, folders_of_tree
 
 
-def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
+def wrong_lists(scene: Scene, commits: Contents, *, contents: bool) -> Iterator[Finding]:
     """Differences between the file lists and the storage, of a table that is written.
+
+    Where the commits say what the lists do it is the storage that is wrong: the metadata table stays, as without it
+    readers would show what lies there.
 
     contents  and between other partitions and the data files, of a version in which these are kept
     """
@@ -45,21 +49,31 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
         return
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     problems = list(_own_problems(scene))
+    unlike: Mapping[str, int | None] = {}
     try:
         validation = validate_metadata(
             scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents
         )
-        problems += validation.problems if validation is not None else ()
+        if validation is not None:
+            problems += validation.problems
+            unlike = validation.lists
     except (HoodieError, FileNotFoundError) as damage:
         problems.append(clause(damage))
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        problem = f"{problems[0]}{more}"
+        if len(problems) == len(unlike) and by_commits(scene, commits, unlike):
+            problem = f"{problem}; the commits say so as well"
+            advice = (
+                "Restore files that are lost or changed, and move away what no commit wrote. Keep the metadata table: "
+                "readers that list folders see what lies there"
+            )
+            yield Finding(Severity.ERROR, Fault.UNLIKE, min(unlike), problem, advice)
+            return
         advice = (
             "--repair removes the metadata table: readers list folders then. `hoodie metadata create` builds it anew"
         )
-        yield Finding(
-            Severity.ERROR, Fault.LISTS, FOLDER, f"{problems[0]}{more}", advice, Remedy(Mend.METADATA, FOLDER)
-        )
+        yield Finding(Severity.ERROR, Fault.LISTS, FOLDER, problem, advice, Remedy(Mend.METADATA, FOLDER))
 
 
 def damaged_definitions(scene: Scene) -> Iterator[Finding]:

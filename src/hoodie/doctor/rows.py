@@ -32,6 +32,7 @@ from hoodie.formats.parquet.base_footer import BaseFooter, java_min_max
 from hoodie.formats.parquet.bloom import might_contain
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.index.stored_keys import record_key_arrow
+from hoodie.keygen.generated_keys import GENERATED
 from hoodie.merge.ordering import roots
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile
@@ -42,6 +43,7 @@ from hoodie.reading.slices.reader import SliceReader, base_batches, merged_batch
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage, in_threads
+from hoodie.table.properties import PROPERTIES
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -104,6 +106,7 @@ def examine_rows(
     published = PublishedFiles.by(contents)
     examined = Examination(scene, published, reader, all_columns)
     by_partition: dict[str, list[FileSlice]] = {}
+    foreign: list[str] = []
     for slice_ in slices:
         by_partition.setdefault("" if whole_table else slice_.group.partition, []).append(slice_)
     for partition, part in by_partition.items():
@@ -111,7 +114,17 @@ def examine_rows(
         results = in_threads(examine, part, os.cpu_count() or 1, "hoodie-doctor")
         for findings, _ in results:
             yield from findings
-        yield from _duplicates(partition, [keys for _, keys in results if keys is not None])
+        of_slices = [keys for _, keys in results if keys is not None]
+        if not state.config.record_key and state.config.meta_fields:
+            foreign += [keys for one in of_slices if (keys := _not_generated(one.keys))]
+        yield from _duplicates(partition, of_slices)
+    if foreign:
+        problem = f"it names no record key, and the keys of the rows are of columns, such as {foreign[0]!r}"
+        advice = (
+            f"Put the columns of the table, whose values {RECORD_KEY} holds, into hoodie.table.recordkey.fields of "
+            "that file, as they were when it was created: until then upserts insert rows a second time"
+        )
+        yield Finding(Severity.WARNING, Fault.COLUMN, PROPERTIES, problem, advice)
 
 
 def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Finding], _Keys | None]:
@@ -153,6 +166,12 @@ def _name(slice_: FileSlice) -> str:
 
 
 # --- base files ---
+
+
+def _not_generated(keys: pa.ChunkedArray) -> str:
+    """A key that is not such as rows get where the table has no record key; "": there is none."""
+    others = keys.filter(pc.invert(pc.match_substring_regex(keys, GENERATED)))
+    return others[0].as_py() if len(others) else ""
 
 
 def _base_keys(

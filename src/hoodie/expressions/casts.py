@@ -155,11 +155,12 @@ def _of_floats(values: pa.Array, kind: pa.DataType) -> pa.Array:
         digits = (lambda value: str(np.float32(value))) if values.type == pa.float32() else repr
         return by_distinct(values, kind, lambda value: _quantized(Decimal(digits(value)), kind))
     numbers = values.cast(DOUBLE).fill_null(0).to_numpy(zero_copy_only=False)
-    limit = 2.0 ** (kind.bit_width - 1)
+    most = 2 ** (kind.bit_width - 1) - 1
     whole_part = np.trunc(numbers)
     with np.errstate(invalid="ignore"):
-        fits = (whole_part >= -limit) & (whole_part < limit)
-    computed_values = np.where(fits, whole_part, 0).astype(np.int64)
+        fits = (whole_part >= -most - 1) & (whole_part <= float(most))  # 2^63 is the greatest bigint, as in Java
+    beyond = whole_part >= 2.0**63
+    computed_values = np.where(beyond, most, np.where(fits & ~beyond, whole_part, 0).astype(np.int64))
     mask = ~fits | np.asarray(values.is_null())
     return pa.array(computed_values, BIGINT, mask=mask).cast(kind)
 

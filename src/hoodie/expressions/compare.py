@@ -29,12 +29,39 @@ _UNKNOWN = Term(BOOL, lambda block: pa.scalar(None, BOOL))
 
 def comparison(op: str, left: Term, right: Term) -> Term:
     """`= <> < <= > >=`, and `<=>`. Raises InvalidInput on two types that are not compared"""
+    if op in _EQUALITY and _is_plain_nested(left.kind) and spark_name(left.kind) == spark_name(right.kind):
+        return computed(BOOL, elementwise(_EQUALITY[op]), left, right)
     one, other, kind = comparable_terms(left, right)
     if op == "<=>":
         return _null_safe_equal(one, other, kind)
     if kind == NULL:
         return _UNKNOWN
     return computed(BOOL, comparator(op, kind), one, other)
+
+
+def _is_plain_nested(kind: pa.DataType) -> bool:
+    """Whether values are lists or structs, and none within is a map: maps are not compared."""
+    return bool(arrow.is_nested(kind)) and "map<" not in spark_name(kind)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values of Python's are equal; within lists and structs null equals null."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(map(_same, one.values(), other.values()))
+    return bool(one == other or (one != one and other != other))
+
+
+def _of_nested(result: Callable[[Any, Any], bool | None]) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    return lambda left, right: pa.array(map(result, left.to_pylist(), right.to_pylist()), BOOL)
+
+
+_EQUALITY = {
+    "=": _of_nested(lambda one, other: None if one is None or other is None else _same(one, other)),
+    "<>": _of_nested(lambda one, other: None if one is None or other is None else not _same(one, other)),
+    "<=>": _of_nested(_same),
+}
 
 
 def comparable_terms(left: Term, right: Term) -> tuple[Term, Term, pa.DataType]:

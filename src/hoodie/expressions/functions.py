@@ -1,6 +1,7 @@
 """The functions of SQL expressions by their names: how many arguments they take, and the term that they make."""
 
 import hashlib
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -88,6 +89,8 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term | None]:
         terms, kind = common_terms(of, "greatest" if greatest else "least")
         if kind != TEXT and any(kinds.is_text_kind(term.kind) for term in of):
             return None
+        if kind == NULL:
+            return terms[0]
         function = pc.max_element_wise if greatest else pc.min_element_wise
         if not kinds.is_float(kind):
             return computed(kind, elementwise(_on_numbers(function)), *terms)
@@ -321,6 +324,89 @@ def _isnan(of: Terms) -> Term | None:
     return computed(BOOL, lambda value: pc.coalesce(pc.is_nan(value), pa.scalar(False)), cast(of[0], DOUBLE))
 
 
+def _nanvl(of: Terms) -> Term | None:
+    if any(term.kind == BOOL for term in of):
+        return None
+    terms = common_terms([term if kinds.is_float(term.kind) else cast(term, DOUBLE) for term in of], "nanvl")[0]
+    is_nan = _isnan(terms)
+    return None if is_nan is None else choice([(is_nan, terms[1])], terms[0], "nanvl")
+
+
+def _tried(op: str) -> Callable[[Terms], Term | None]:
+    """Arithmetic that is null where the divisor is zero."""
+
+    def make(of: Terms) -> Term | None:
+        term = numbers.arithmetic(op, *of)
+        if term is None:
+            return None
+        return choice([(comparison("=", of[1], literal(0, INT)), Term(NULL, lambda block: pa.scalar(None)))], term, op)
+
+    return make
+
+
+def _of_bytes(kind: pa.DataType, function: Callable[[bytes], Any]) -> Callable[[Terms], Term | None]:
+    """A function of bytes, or of the bytes of a text."""
+
+    def value(content: str | bytes) -> Any:
+        return function(content.encode() if isinstance(content, str) else content)
+
+    return lambda of: patterns.of_constants(kind, value, of[0]) if _has_bytes(of[0].kind) else None
+
+
+def _has_bytes(kind: pa.DataType) -> bool:
+    return bool(kind == TEXT or arrow.is_binary(kind))
+
+
+def _of_64_bits(form: str) -> Callable[[Terms], Term | None]:
+    """The digits of a whole number, of which a negative one has 64 bits."""
+    return lambda of: (
+        patterns.of_constants(TEXT, lambda number: format(number % 2**64, form), of[0])
+        if kinds.is_integer(of[0].kind)
+        else None
+    )
+
+
+def _hex(of: Terms) -> Term | None:
+    return (_of_bytes(TEXT, lambda content: content.hex().upper()) if _has_bytes(of[0].kind) else _of_64_bits("X"))(of)
+
+
+def _array(of: Terms) -> Term:
+    return nested.make_list(*common_terms(of, "array")) if of else literal([], pa.list_(NULL))
+
+
+def _map(of: Terms) -> Term | None:
+    if len(of) % 2:
+        return None
+    return nested.make_map(*common_terms(of[::2], "map"), common_terms(of[1::2], "map")[0])
+
+
+def _named_struct(of: Terms) -> Term | None:
+    names = [term.literal for term in of[::2]]
+    fits = len(of) % 2 == 0 and all(isinstance(name, str) for name in names)
+    return nested.make_struct(names, of[1::2]) if fits else None
+
+
+def _make_date(of: Terms) -> Term | None:
+    fits = all(kinds.is_integer(term.kind) for term in of)
+    return computed(DATE, times.make_date, *(cast(term, INT) for term in of), fails=True) if fits else None
+
+
+def _months_between(of: Terms) -> Term | None:
+    rounded = literal(True, BOOL) if len(of) == 2 else of[2]
+    fits = all(map(_is_timely, of[:2])) and isinstance(rounded.literal, bool)
+    return times.months_between(of[0], of[1], rounded.literal) if fits else None
+
+
+def _from_unixtime(of: Terms) -> Term | None:
+    time = _time_of(1_000_000)(of)
+    return None if time is None else patterns.formatted(time, [*of, _LONG_FORMAT][1])
+
+
+def _unix_timestamp(of: Terms) -> Term | None:
+    time = of[0] if kinds.is_time(of[0].kind) else _time_from(TIMESTAMP)([*of, _LONG_FORMAT][:2])
+    return None if time is None else times.unix_timestamp(time)
+
+
 def _negated(make: Callable[[Terms], Term]) -> Callable[[Terms], Term]:
     return lambda of: computed(BOOL, pc.invert, make(of))
 
@@ -328,10 +414,11 @@ def _negated(make: Callable[[Terms], Term]) -> Callable[[Terms], Term]:
 def _sign(term: Term) -> Term:
     if kinds.is_decimal(term.kind):
         return cast(computed(pa.int8(), lambda value: pc.sign(value).cast(pa.int8()), term), DOUBLE)
-    return computed(DOUBLE, pc.sign, cast(term, DOUBLE))
+    return computed(DOUBLE, lambda value: pc.if_else(pc.equal(value, 0.0), value, pc.sign(value)), cast(term, DOUBLE))
 
 
 _PAIR = (TEXT, TEXT)
+_LONG_FORMAT = literal("yyyy-MM-dd HH:mm:ss", TEXT)
 _LOGARITHMS = {"ln": pc.ln, "log10": pc.log10, "log2": pc.log2}
 _SUBUNITS = {"seconds": 1_000_000, "millis": 1_000, "micros": 1}
 FUNCTIONS: Mapping[str, Function] = {
@@ -345,6 +432,11 @@ FUNCTIONS: Mapping[str, Function] = {
     "isnull": Function(1, 1, _isnull),
     "isnotnull": Function(1, 1, _negated(_isnull)),
     "isnan": Function(1, 1, _isnan),
+    "nanvl": Function(2, 2, _nanvl),
+    "typeof": Function(1, 1, lambda of: literal(spark_name(of[0].kind), TEXT)),
+    "array": Function(0, 99, _array),
+    "map": Function(2, 99, _map),
+    "named_struct": Function(2, 99, _named_struct),
     "positive": Function(1, 1, _number(lambda term: replace(term, literal=None))),
     "abs": Function(1, 1, _number(numbers.absolute_value)),
     **dict.fromkeys(("sign", "signum"), Function(1, 1, _number(_sign))),
@@ -361,6 +453,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "array_contains": Function(2, 2, lambda of: nested.contains(*of)),
     "element_at": Function(2, 2, lambda of: nested.element_at(*of)),
     "mod": Function(2, 2, lambda of: numbers.arithmetic("%", *of)),
+    "try_divide": Function(2, 2, _tried("/")),
+    "try_mod": Function(2, 2, _tried("%")),
+    "hex": Function(1, 1, _hex),
+    "bin": Function(1, 1, _of_64_bits("b")),
     "pmod": Function(2, 2, lambda of: numbers.arithmetic("pmod", *of)),
     **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(texts.upper))),
     **dict.fromkeys(("lower", "lcase"), Function(1, 1, _text(texts.lower))),
@@ -396,6 +492,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "regexp_replace": Function(3, 3, _text(patterns.replaced, *_PAIR)),
     "regexp_extract": Function(2, 3, lambda of: _text(patterns.extracted_group, TEXT, INT)([*of, literal(1, INT)][:3])),
     **{name: _digest(name) for name in ("md5", "sha1")},
+    "crc32": Function(1, 1, _of_bytes(BIGINT, zlib.crc32)),
     "sha2": Function(2, 2, _text(_text_to(_sha2), INT, of_bytes=False)),
     "startswith": Function(2, 2, _text(_text_test(pc.starts_with, "starts_with"), TEXT)),
     "endswith": Function(2, 2, _text(_text_test(pc.ends_with, "ends_with"), TEXT)),
@@ -408,6 +505,10 @@ FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys(("datediff", "date_diff"), Function(2, 2, _between_days)),
     "add_months": Function(2, 2, lambda of: times.add_months(cast(of[0], DATE), of[1]) if _is_timely(of[0]) else None),
     "last_day": Function(1, 1, lambda of: times.last_day(*of) if _is_timely(of[0]) else None),
+    "next_day": Function(2, 2, lambda of: patterns.next_day(*of) if _is_timely(of[0]) else None),
+    "months_between": Function(2, 3, _months_between),
+    "make_date": Function(3, 3, _make_date),
+    "from_unixtime": Function(1, 2, _from_unixtime),
     "trunc": Function(2, 2, _trunc),
     **dict.fromkeys(("date_part", "datepart"), Function(2, 2, _date_part)),
     "date_trunc": Function(2, 2, _date_trunc),
@@ -415,11 +516,11 @@ FUNCTIONS: Mapping[str, Function] = {
     **{name: Function(1, 2, _time_from(kind)) for name, kind in (("to_date", DATE), ("to_timestamp", TIMESTAMP))},
     **{name: Function(1, 1, _time_from(kind)) for name, kind in (("date", DATE), ("timestamp", TIMESTAMP))},
     **{f"unix_{name}": Function(1, 1, _number_of(micros)) for name, micros in _SUBUNITS.items()},
-    "unix_timestamp": Function(1, 1, lambda of: times.unix_timestamp(of[0]) if kinds.is_time(of[0].kind) else None),
+    **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), Function(1, 2, _unix_timestamp)),
     **{f"timestamp_{name}": Function(1, 1, _time_of(micros)) for name, micros in _SUBUNITS.items()},
     **{name: Function(1, 1, _part(name)) for name in times.PARTS if name != "week"},
     **{
-        name: Function(1, 1, lambda of, kind=kind: cast(of[0], kind))  # type: ignore[misc]
+        name: Function(1, 1, lambda of, kind=kind: replace(cast(of[0], kind), literal=None))  # type: ignore[misc]
         for name, kind in {"int": INT, "bigint": BIGINT, "double": DOUBLE, "string": TEXT, "boolean": BOOL}.items()
     },
 }

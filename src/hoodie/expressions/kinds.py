@@ -63,12 +63,12 @@ def adjusted(precision: int, scale: int) -> pa.DataType:
 
 def arithmetic_kind(op: str, left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """The type of `+ - * / %` and `div` of two numbers; None: there is none."""
-    if NULL in (left, right) and op == "/":
+    if NULL in (left, right) and op == "/" and not is_decimal(left):
         return DOUBLE if is_number(left) or is_number(right) or left == right else None
     if NULL in (left, right):
         left, right = (right, right) if left == NULL else (left, left)
     if left == NULL:
-        return INT
+        return BIGINT if op == "div" else DOUBLE
     if not (is_number(left) and is_number(right)):
         return None
     if is_float(left) or is_float(right):

@@ -1,5 +1,7 @@
 """Values within others: elements of lists, values of maps, fields of structs, and how many there are."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -63,6 +65,39 @@ def size(value: Term, *, of_maps: bool = True) -> Term | None:
         return pa.array(counts, INT, mask=np.asarray(rows.is_null()))
 
     return computed(INT, elementwise(lengths), value)
+
+
+def _in_turns(of: tuple[pa.Array, ...]) -> tuple[pa.Array, pa.Array]:
+    """Where the values of each row begin, and the values: those of the first row, of the second, and so on."""
+    count, places = len(of[0]), np.arange(len(of) * len(of[0]))
+    offsets = pa.array(np.arange(0, len(places) + 1, len(of)), INT)
+    return offsets, pa.concat_arrays(of).take(pa.array(places.reshape(len(of), count).T.ravel()))
+
+
+def make_list(of: Sequence[Term], kind: pa.DataType) -> Term:
+    """`array`, of values of one type."""
+    return computed(pa.list_(kind), elementwise(lambda *values: pa.ListArray.from_arrays(*_in_turns(values))), *of)
+
+
+def make_map(keys: Sequence[Term], key_kind: pa.DataType, items: Sequence[Term]) -> Term | None:
+    """`map`; None: such keys are none."""
+    if arrow.is_nested(key_kind) or arrow.is_floating(key_kind):
+        return None
+
+    def run(*values: pa.Array) -> pa.Array:
+        of_keys, of_items = values[: len(keys)], values[len(keys) :]
+        for row in zip(*(one.to_pylist() for one in of_keys), strict=True):
+            if None in row or len({*row}) < len(row):
+                raise InvalidInput(f"map: of the keys {', '.join(map(repr, row))} one is null, or is there twice")
+        return pa.MapArray.from_arrays(*_in_turns(of_keys), _in_turns(of_items)[1])
+
+    return computed(pa.map_(key_kind, items[0].kind), elementwise(run), *keys, *items, fails=True)
+
+
+def make_struct(names: Sequence[str], of: Sequence[Term]) -> Term:
+    """`struct` and `named_struct`."""
+    kind = pa.struct([(name, term.kind) for name, term in zip(names, of, strict=True)])
+    return computed(kind, elementwise(lambda *values: pa.StructArray.from_arrays(values, fields=[*kind])), *of)
 
 
 def contains(value: Term, element: Term) -> Term | None:

@@ -299,11 +299,16 @@ def floored(term: Term, up: bool) -> Term:
     """`floor` and `ceil`: bigint, of decimals a decimal without digits behind the point."""
     kind = term.kind
     if is_integer(kind):
-        return cast(term, BIGINT)
+        return replace(cast(term, BIGINT), literal=None)
     if is_decimal(kind) and not kind.scale:
         return term
     if is_decimal(kind):
         target = pa.decimal128(min(38, kind.precision - kind.scale + 1), 0)
         mode = "up" if up else "down"
         return computed(target, elementwise(lambda values: to_decimal(values, target, mode)), term)
-    return cast(computed(DOUBLE, pc.ceil if up else pc.floor, cast(term, DOUBLE)), BIGINT)
+
+    def whole(values: pa.Array) -> pa.Array:  # of NaN it is 0, and 2^63 too large, which a cast takes
+        numbers = pc.if_else(pc.is_nan(values), 0.0, (pc.ceil if up else pc.floor)(values))
+        return pc.if_else(pc.equal(numbers, 2.0**63), float("inf"), numbers)
+
+    return cast(computed(DOUBLE, elementwise(whole), cast(term, DOUBLE)), BIGINT)

@@ -7,12 +7,14 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions.casts import cast
 from hoodie.expressions.kinds import TEXT, TIMESTAMP
 from hoodie.expressions.terms import Term, by_distinct, computed, elementwise
 from hoodie.expressions.texts import java_regex
+from hoodie.expressions.times import days_after
 
 
 def of_constants(kind: pa.DataType, function: Callable[..., Any], value: Term, *others: Term) -> Term | None:
@@ -201,6 +203,17 @@ def formatted(time: Term, form: Term) -> Term | None:
         return f"{getattr(value, field):0{digits}}"
 
     return of_constants(TEXT, lambda value: "".join(text(part, value) for part in parts), cast(time, TIMESTAMP))
+
+
+def next_day(day: Term, name: Term) -> Term | None:
+    """`next_day`: the first one after a date that is called so."""
+    if not isinstance(name.literal, str):
+        return None
+    text = name.literal.capitalize()
+    place = next((at for at, one in enumerate(_DAYS, 1) if text in (one, one[:3], one[:2])), None)
+    if place is None:
+        raise InvalidInput(f"next_day: {name.literal!r} is no day of the week, such as 'Monday', 'Mon' or 'Mo'")
+    return days_after(day, lambda values: pc.subtract(7, pc.day_of_week(values, week_start=place)))
 
 
 def parsed_time(text: Term, form: Term) -> Term | None:

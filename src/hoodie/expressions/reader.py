@@ -54,7 +54,8 @@ def tree_of(text: str, scope: Scope) -> Any:
         text.encode()
         return syntax_tree(standard_text(text, scope.column_names()))
     except (SqlglotError, UnicodeEncodeError) as problem:
-        raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}") from problem
+        hint = ". Conditions are joined by AND and OR" if "&&" in text else ""
+        raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}{hint}") from problem
     except RecursionError as problem:
         raise _too_deep(text) from problem
 
@@ -108,8 +109,10 @@ class Reader:
         if isinstance(node, exp.And):
             return [conjunct for part in operands(node) for conjunct in self.conjuncts(part)]
         if isinstance(node, exp.EQ):
-            one, other, _ = compare.comparable_terms(*self._beside_spans(node.left, node.right))
-            return [Conjunct(compare.comparison("=", one, other), (one, other))]
+            terms = self._beside_spans(node.left, node.right)
+            if not arrow.is_nested(terms[0].kind):
+                one, other, _ = compare.comparable_terms(*terms)
+                return [Conjunct(compare.comparison("=", one, other), (one, other))]
         return [Conjunct(self.condition(node))]
 
     def term(self, node: Any) -> Term:
@@ -231,8 +234,12 @@ class Reader:
         sides = node.left, node.right
         if op in "+-" and any(map(_is_span, sides)):
             value, span = sides if _is_span(sides[1]) else (sides[1], sides[0])
+            span, count = span.unnest(), []
+            if isinstance(span, exp.Mul):
+                span, other = (span.left, span.right) if _is_span(span.left) else (span.right, span.left)
+                count = [self.term(other)]
             by = self._span(span)
-            term = times.plus_interval(self.term(value), by if op == "+" else -by)
+            term = times.plus_interval(self.term(value), by if op == "+" else -by, *count)
             if term is not None and not (op == "-" and span is sides[0]):
                 return term
             raise self.refused(node)
@@ -257,7 +264,7 @@ class Reader:
             raise self.refused(node, "put brackets around what comes first: & binds tighter than ^, and ^ than |")
         term = numbers.bitwise(_BITS[type(node)], self.term(node.left), self.term(node.right))
         if term is None:
-            raise self.refused(node, "expected whole numbers")
+            raise self.refused(node, "expected whole numbers. Conditions are joined by AND and OR")
         return term
 
     def _number_beside(self, term: Term, other: Term, op: str) -> Term:
@@ -287,6 +294,8 @@ class Reader:
         node = node.unnest()
         if isinstance(node, exp.Add):
             return self._span(node.left) + self._span(node.right)
+        if isinstance(node, exp.Mul):
+            raise self.refused(node, "expected an interval, not a multiple of one")
         value, unit = node.this, node.args.get("unit")
         words = str(value.this).split() if unit is None else []
         if not isinstance(value, (exp.Literal, exp.Neg)) or (unit is None and (len(words) % 2 or not words)):
@@ -401,6 +410,13 @@ class Reader:
             return self.scope.moment("current_timestamp")
         if name in _OF_UNIT and len(node.expressions) == 3 and isinstance(node.expressions[0], exp.Column):
             return self._of_unit(node, name)
+        if name == "position" and isinstance(node.expressions[0], exp.In) and node.expressions[0].args.get("field"):
+            return self._call("locate", [node.expressions[0].this, node.expressions[0].args["field"]])
+        if name == "struct" and node.expressions:
+            names = [
+                one.name if isinstance(one, exp.Column) else f"col{at}" for at, one in enumerate(node.expressions, 1)
+            ]
+            return nested.make_struct(names, [self.term(one) for one in node.expressions])
         if name in AGGREGATES:
             raise self.refused(
                 node,
@@ -412,10 +428,8 @@ class Reader:
     def _of_unit(self, node: Any, name: str) -> Term:
         unit, *others = node.expressions
         one, other = map(self.term, others)
-        if "diff" in name:
-            term = times.units_between(one, other, unit.name)
-        else:
-            term = times.plus_units(other, unit.name, one.literal) if isinstance(one.literal, int) else None
+        is_difference = "diff" in name
+        term = times.units_between(one, other, unit.name) if is_difference else times.plus_units(other, unit.name, one)
         if term is None:
             raise self.refused(node, "expected such as dateadd(day, 7, t) and datediff(hour, t, u), of dates or times")
         return term
@@ -434,10 +448,12 @@ class Reader:
 
 
 def _is_span(node: Any) -> bool:
-    """Whether a node is an INTERVAL, or a sum of them, as `interval 1 day 2 hours` is parsed."""
+    """Whether a node is an INTERVAL, a sum of them, as `interval 1 day 2 hours` is parsed, or a multiple."""
     node = node.unnest()
+    if isinstance(node, exp.Add):
+        return _is_span(node.left) and _is_span(node.right)
     return isinstance(node, exp.Interval) or (
-        isinstance(node, exp.Add) and _is_span(node.left) and _is_span(node.right)
+        isinstance(node, exp.Mul) and (_is_span(node.left) or _is_span(node.right))
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions.casts import cast
-from hoodie.expressions.kinds import BIGINT, DATE, INT, TIMESTAMP, is_integer, is_text_kind, is_time
-from hoodie.expressions.terms import Term, computed, elementwise
+from hoodie.expressions.kinds import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, is_integer, is_text_kind, is_time
+from hoodie.expressions.terms import Term, computed, elementwise, literal
 
 _DAY = 86_400_000_000
 #: Microseconds of a unit of INTERVAL; of `month` and `year` months.
@@ -26,6 +27,7 @@ _MONTHS = {"month": 1, "year": 12}
 #: The units of `'…' DAY TO SECOND` and its like, and what those behind the first stay below.
 _RANGES: tuple[tuple[str, ...], ...] = (("year", "month"), ("day", "hour", "minute", "second"))
 _LIMITS = {"month": 12, "hour": 24, "minute": 60, "second": 60}
+_ONCE = literal(1, BIGINT)
 _NUMBER = re.compile(r"([+-]?\d+)(?:\.(\d{1,9}))?")
 
 
@@ -78,29 +80,28 @@ def spans(text: str, first: str, last: str) -> Interval:
     return -whole if sign == "-" else whole
 
 
-def plus_interval(term: Term, by: Interval) -> Term | None:
-    """A date or time plus an interval; None: it is none."""
+def plus_interval(term: Term, by: Interval, times: Term = _ONCE) -> Term | None:
+    """A date or time plus so many times an interval; None: it is none."""
     kind = term.kind
-    if arrow.is_date(kind):
-        if by.of_clock:
-            return plus_interval(cast(term, TIMESTAMP), by)
-        days = by.micros // _DAY
-        return computed(
-            DATE, elementwise(lambda values: _add_days(_add_months(values, by.months), days)), term, fails=True
-        )
-    if not arrow.is_timestamp(kind):
-        return None
+    if arrow.is_date(kind) and (by.of_clock or (by.micros and times is not _ONCE)):
+        return plus_interval(cast(term, TIMESTAMP), by, times)
 
-    def run(values: pa.Array) -> pa.Array:
+    def date(values: pa.Array, count: pa.Array) -> pa.Array:
+        return _add_days(_add_months(values, pc.multiply(count, by.months)), by.micros // _DAY)
+
+    def run(values: pa.Array, count: pa.Array) -> pa.Array:
         micros = values.cast(BIGINT)
         if by.months:
             days = _floor(micros, _DAY)
             within = pc.subtract(micros, pc.multiply(days, _DAY))
-            moved_ = _add_months(days.cast(INT).cast(DATE), by.months).cast(INT).cast(BIGINT)
+            moved_ = _add_months(days.cast(INT).cast(DATE), pc.multiply(count, by.months)).cast(INT).cast(BIGINT)
             micros = _in_range(lambda: pc.add_checked(pc.multiply_checked(moved_, _DAY), within))
-        return _in_range(lambda: pc.add_checked(micros, pa.scalar(by.micros, BIGINT))).cast(kind)
+        return _in_range(lambda: pc.add_checked(micros, pc.multiply_checked(count, by.micros))).cast(kind)
 
-    return computed(kind, elementwise(run), term, fails=True)
+    if not is_time(kind) or not is_integer(times.kind):
+        return None
+    function = date if arrow.is_date(kind) else run
+    return computed(kind, elementwise(function), term, cast(times, BIGINT), fails=True)
 
 
 def plus_days(term: Term, days: Term, sign: int = 1) -> Term | None:
@@ -114,6 +115,11 @@ def plus_days(term: Term, days: Term, sign: int = 1) -> Term | None:
         days,
         fails=True,
     )
+
+
+def days_after(term: Term, count: Callable[[pa.Array], pa.Array]) -> Term:
+    """Dates and as many days as a function makes of them."""
+    return computed(DATE, elementwise(lambda values: _add_days(values, count(values))), cast(term, DATE), fails=True)
 
 
 def _add_days(values: pa.Array, days: Any) -> pa.Array:
@@ -174,13 +180,14 @@ def unix_timestamp(term: Term) -> Term:
     return computed(BIGINT, seconds, cast(term, TIMESTAMP))
 
 
-def plus_units(term: Term, unit: str, count: int) -> Term | None:
-    """`dateadd` of a unit; None: the term is no time, or there is no such unit."""
-    name, times_ = ("month", 3) if unit.lower() == "quarter" else (unit.lower(), 1)
-    if name not in _MICROS | _MONTHS:
+def plus_units(term: Term, unit: str, count: Term) -> Term | None:
+    """`dateadd` of a unit; None: the term is no time, the count no whole number, or there is no such unit."""
+    name, number = ("month", "3") if unit.lower() == "quarter" else (unit.lower(), "1")
+    if name not in _MICROS | _MONTHS or not is_integer(count.kind):
         return None
-    by = span(str(times_ * count), name)
-    return plus_interval(cast(term, TIMESTAMP) if arrow.is_date(term.kind) else term, by)
+    return plus_interval(
+        cast(term, TIMESTAMP) if arrow.is_date(term.kind) else term, span(number, name), cast(count, INT)
+    )
 
 
 def units_between(start: Term, end: Term, unit: str) -> Term | None:
@@ -282,6 +289,34 @@ def extracted(name: str, term: Term) -> Term | None:
         )
 
     return computed(_SECONDS, elementwise(run), cast(term, TIMESTAMP))
+
+
+@elementwise
+def make_date(*parts: pa.Array) -> pa.Array:
+    """`make_date`."""
+    days = zip(*(numbers.to_pylist() for numbers in parts), strict=True)
+    try:
+        return pa.array([None if None in day else dt.date(*day) for day in days], DATE)
+    except (ValueError, OverflowError) as problem:
+        raise InvalidInput(f"make_date: {problem}") from problem
+
+
+def months_between(end: Term, start: Term, in_8_digits: bool) -> Term:
+    """Months, and what is left of days and seconds as a part of 31 days, unless both are the same day or the last."""
+
+    def run(one: pa.Array, other: pa.Array) -> pa.Array:
+        nulls = np.asarray(pc.or_(one.is_null(), other.is_null()))
+        micros = np.array([values.cast(BIGINT).fill_null(0).to_numpy() for values in (one, other)])
+        days = (micros // _DAY).astype("datetime64[D]")
+        month = days.astype("datetime64[M]")
+        day = (days - month.astype("datetime64[D]")).astype(int)
+        last = day + 1 == ((month + 1).astype("datetime64[D]") - month.astype("datetime64[D]")).astype(int)
+        seconds = np.subtract(*(day * 86_400 + micros % _DAY // 1_000_000))
+        months = np.subtract(*month.astype(int))
+        parts = months + np.where((day[0] == day[1]) | last.all(0), 0, seconds) / (31 * 86_400)
+        return pa.array(np.floor(parts * 1e8 + 0.5) / 1e8 if in_8_digits else parts, DOUBLE, mask=nulls)
+
+    return computed(DOUBLE, elementwise(run), cast(end, TIMESTAMP), cast(start, TIMESTAMP))
 
 
 def last_day(term: Term) -> Term:

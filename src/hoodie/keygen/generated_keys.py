@@ -19,6 +19,8 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 #: Gives rows their keys; pickles to executors.
 MakeKeys = Callable[[pa.Table], pa.Table]
 
+#: A key of this kind, and of Hudi's.
+GENERATED = r"^\d+_\d+_\d+$"
 #: What a key begins with that lacks its instant.
 _UNFINISHED = "_"
 

@@ -1,7 +1,7 @@
 """Compares a metadata table with what it is about: file lists with the storage, other partitions with data files."""
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,11 +42,14 @@ class Validated:
     partitions  that were read whole, with the number of records in each
     problems    one line each; none: the metadata table tells the state of the table
     unread      partitions that are not compared, one line each: a data file is damaged
+    lists       files of which the file lists and the storage differ, with the size that the lists have; None: they lack
+                it. There is a problem of each
     """
 
     partitions: dict[str, int]
     problems: tuple[str, ...]
     unread: tuple[str, ...] = ()
+    lists: Mapping[str, int | None] = field(default_factory=dict)
 
 
 def validate_metadata(
@@ -99,7 +102,8 @@ def validate_metadata(
                 unread.append(f"{kind.partition} is not compared: {damage}")
         if read_keys is not None and MetadataPartition.RECORD_INDEX in records:
             problems += _record_index_problems(table, storage, config, read_keys)
-    return Validated(counts, (*problems, *lists), tuple(unread))
+    in_lists = {file.path: file.size for file in listed}
+    return Validated(counts, (*problems, *lists.values()), tuple(unread), {path: in_lists.get(path) for path in lists})
 
 
 def _published_files(files: Iterable[DataFile], visible: Visible) -> Iterator[DataFile]:
@@ -116,8 +120,8 @@ def _differences(
     going: Collection[str],
     *,
     by_logs: bool,
-) -> list[str]:
-    """What the file lists and the storage say differently of files of completed instants.
+) -> dict[str, str]:
+    """What the file lists and the storage say differently of files of completed instants, by path.
 
     storage  of the table, to look once more: a write or a clean may have come after the folders were listed
     going    paths that a pending clean removes
@@ -127,21 +131,20 @@ def _differences(
     stored = {file.path: file for file in on_storage}
     where = MetadataPartition.FILES
     missing = [path for path in sorted(listed.keys() - stored.keys()) if path not in going and not storage.exists(path)]
-    problems = [f"{path} is in {where}, and not on the storage" for path in missing]
+    problems = {path: f"{path} is in {where}, and not on the storage" for path in missing}
     for path in sorted(stored.keys() - listed.keys()):
         file = stored[path]
         counts = visible.committed(file.base_instant) and (by_logs or isinstance(file, BaseFile))
         # An open one is the base file of a compaction that is at work, or died.
         counts = counts and file.base_instant not in visible.open
         if counts and storage.exists(path):
-            problems.append(f"{path} is on the storage, and not in {where}")
+            problems[path] = f"{path} is on the storage, and not in {where}"
     sizes = {path: (stored[path].size, listed[path].size) for path in sorted(listed.keys() & stored.keys())}
     of_failed = {path for path, file in listed.items() if file.size == _FAILED and isinstance(file, LogFile)}
     wrong = {path: pair for path, pair in sizes.items() if pair[0] != pair[1] and path not in of_failed}
-    return [
-        *problems,
-        *(f"{path} has {size} bytes, and {expected} in {where}" for path, (size, expected) in wrong.items()),
-    ]
+    return problems | {
+        path: f"{path} has {size} bytes, and {expected} in {where}" for path, (size, expected) in wrong.items()
+    }
 
 
 def _record_index_problems(

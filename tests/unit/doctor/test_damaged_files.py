@@ -272,3 +272,20 @@ def test_a_metadata_table_of_another_version_than_the_table_is_found(tmp_path: P
     assert table.repair(grace=0)
     assert not errors(table)
     assert table.to_arrow().num_rows == before
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("other", ["20991231235959999", "19700101000000000"])
+def test_rows_of_an_instant_that_was_renamed_are_missed(version: str, other: str, tmp_path: Path) -> None:
+    """Readers go by the instants in the names of data files. An operator mends half of what a wrong clock left."""
+    table = new_table(tmp_path / "t", version)
+    table.upsert(pa.table({"id": ["c"], "ts": [4], "city": ["rome"]}))
+    timeline = [file for file in (tmp_path / "t/.hoodie").rglob("*commit*") if "metadata" not in file.parts]
+    last = max(file.name for file in timeline)[:17]
+    for file in timeline:
+        if file.name.startswith(last):
+            file.rename(file.with_name(file.name.replace(last, other, 1)))
+    (found,) = [finding for finding in errors(table) if finding.fault is Fault.ORPHAN]
+    assert f"{other} names it, and it is of instant {last}" in found.problem
+    table.repair(dry_run=False)
+    assert any(finding.fault is Fault.ORPHAN for finding in errors(table))

@@ -1,10 +1,13 @@
 """The doctor compares the file lists of a metadata table with the storage."""
 
+from typing import Any
+
 import pytest
 
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault
 from hoodie.doctor.repair import repair
+from hoodie.reading.snapshot import read_table
 from hoodie.testing.tables import ArrowTable
 from unit.metadata.test_metadata_keeping import METADATA, rows, snapshot_of, table
 
@@ -32,6 +35,17 @@ def lose_a_file_of_an_older_slice(made: ArrowTable) -> None:
     made.storage.delete(path)
 
 
+def copy_a_partition(made: ArrowTable) -> None:
+    for path, data in snapshot_of(made.storage).items():
+        if path.startswith("oslo/"):
+            made.storage.write(f"oslo - copy/{path.removeprefix('oslo/')}", data)
+
+
+def cut_a_file(made: ArrowTable) -> None:
+    path = next(path for path in snapshot_of(made.storage) if path.startswith("oslo/") and path.endswith(".parquet"))
+    made.storage.write(path, made.storage.read(path)[:-9])
+
+
 def test_a_metadata_table_that_is_kept_has_no_finding() -> None:
     assert lists(table()) == []
 
@@ -39,15 +53,30 @@ def test_a_metadata_table_that_is_kept_has_no_finding() -> None:
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
-        (leave_behind, "it is behind: 1 instants"),
         (lose_a_file_of_an_older_slice, "is in files, and not on the storage"),
+        (copy_a_partition, "is on the storage, and not in files"),
+        (cut_a_file, "bytes, and"),
     ],
 )
-def test_one_that_differs_from_the_storage_is_found_and_removed_by_a_repair(harm, says) -> None:
+def test_where_the_commits_say_what_it_lists_a_repair_leaves_it(harm: Any, says: str) -> None:
+    """Without it readers would take the rows of the copy."""
     made = table()
     harm(made)
+    (finding,) = [finding for finding in examine(made.storage, rows=False) if finding.fault is Fault.UNLIKE]
+    assert says in finding.problem
+    assert "the commits say so" in finding.problem
+    repair(made.storage, dry_run=False)
+    assert made.state().config.metadata_partitions == ("files",)
+    assert lists(made) == []
+    if harm is copy_a_partition:
+        assert read_table(made.state()).num_rows == 2
+
+
+def test_one_that_is_behind_is_found_and_removed_by_a_repair() -> None:
+    made = table()
+    leave_behind(made)
     (problem,) = lists(made)
-    assert says in problem
+    assert "it is behind: 1 instants" in problem
     repair(made.storage, dry_run=False)
     assert lists(made) == []
     assert made.state().config.metadata_partitions == ()

@@ -53,8 +53,8 @@ def test_the_advice_makes_the_table_healthy():
     assert renamed(storage, "hoodie.table.recordkey.fields", "id") == ()
 
 
-def test_other_cases_and_fields_of_structs_are_columns():
-    assert renamed(trips(), "hoodie.table.recordkey.fields", "ID") == ()
+def test_fields_of_structs_are_columns_and_names_in_another_case_are_none():
+    assert [f.fault for f in renamed(trips(), "hoodie.table.recordkey.fields", "ID")] == [Fault.COLUMN]
     assert renamed(trips(), "hoodie.table.partition.fields", "at.city") == ()
     assert [f.fault for f in renamed(trips(), "hoodie.table.partition.fields", "at.town")] == [Fault.COLUMN]
 
@@ -70,3 +70,30 @@ def test_without_stored_keys_rows_are_not_compared():
 def test_names_alone_tell_too():
     storage = trips()
     assert renamed(storage, "hoodie.table.recordkey.fields", "idx") == examine(storage, grace=0, rows=False)
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_that_lost_its_record_key_is_found_by_its_keys(kind):
+    """An upsert would insert each row a second time, with a key of its own."""
+    storage = trips(kind)
+    lines = storage.read(PROPERTIES).decode().splitlines(keepends=True)
+    storage.write(PROPERTIES, "".join(line for line in lines if "recordkey" not in line).encode())
+    (finding,) = examine(storage, grace=0)
+    assert (finding.severity, finding.fault, finding.where) == (Severity.WARNING, Fault.COLUMN, PROPERTIES)
+    assert "names no record key, and the keys of the rows are of columns, such as 'a'" in finding.problem
+
+
+def test_a_table_without_a_record_key_lost_none():
+    storage = MemoryStorage()
+    options = {name: value for name, value in TRIPS.items() if "recordkey" not in name and "precombine" not in name}
+    ArrowTable.create(storage, options).upsert(pa.table({"id": ["a"], "city": ["x"], "ts": [1]}))
+    assert examine(storage, grace=0) == ()
+
+
+def test_a_table_that_lost_its_partition_columns_is_found():
+    storage = trips()
+    lines = storage.read(PROPERTIES).decode().splitlines(keepends=True)
+    storage.write(PROPERTIES, "".join(line for line in lines if "partition.fields" not in line).encode())
+    (finding,) = examine(storage, grace=0)
+    assert (finding.severity, finding.fault, finding.where) == (Severity.WARNING, Fault.COLUMN, PROPERTIES)
+    assert "into hoodie.table.partition.fields of that file" in finding.advice
