@@ -264,10 +264,12 @@ def _published_twice(contents: Contents) -> Iterator[Finding]:
 
 
 def _of_another_commit(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """Commits that name a base file with another instant in its name."""
+    """Commits that name a base file of another commit of the timeline."""
+    times = {instant.requested for instant in contents.commits}
     for instant, metadata in sorted(contents.commits.items()):
         files = (parse_data_file(*split(path), 0) for path in sorted(metadata.paths))
-        wrong = (file for file in files if isinstance(file, BaseFile) and file.instant != instant.requested)
+        others = times - {instant.requested}
+        wrong = (file for file in files if isinstance(file, BaseFile) and file.instant in others)
         if (file := next(wrong, None)) is not None:
             problem = f"it names {file.path}, which instant {file.instant} wrote: the content is another commit's"
             advice = "Changes, and reads as of an instant, are wrong: restore it from a copy of the table"

@@ -91,7 +91,7 @@ def test_version_9_names_the_payload_class_that_a_downgrade_by_hudi_gives_back(p
 def test_version_6_of_hudi_1_with_settings_of_later_versions_is_upgraded_as_any_other(
     number: int, kept: dict[str, str]
 ) -> None:
-    made = table_properties(check_options(TABLE))
+    made = table_properties(check_options(TRIPS))
     rest = {key: text for key, text in made.items() if key != "hoodie.table.precombine.field"}
     assert upgraded({**rest, **kept}, VERSIONS[number]) == upgraded(made, VERSIONS[number])
 
