@@ -100,7 +100,8 @@ def keyed_arrow_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa
         schema = without_meta_fields(source.schema)
         keygen = keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None)
         first, source = peeked(source)
-        rows = ArrowRows(source, None, RowKeys((), keygen), brought=brought_columns(context.schema, schema, first))
+        brought = brought_columns(context.schema, schema, first, context.state.config.pinned_columns)
+        rows = ArrowRows(source, None, RowKeys((), keygen), brought=brought)
     keys = pa.Table.from_batches(rows.batches(), rows.schema)
     check_keys(keys, context.state.config)
     return keys

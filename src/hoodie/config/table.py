@@ -152,6 +152,11 @@ class TableConfig:
         """Without the types of fields that have one, such as `ts:timestamp`."""
         return tuple(name.partition(":")[0] for name in self.partition_by)
 
+    @property
+    def pinned_columns(self) -> frozenset[str]:
+        """Columns that keep their type: those of the key, the partitions and the ordering."""
+        return frozenset((*self.record_key, *self.partition_columns, *self.ordering))
+
     @cached_property
     def merge_on_read(self) -> bool:
         return self.type is TableType.MERGE_ON_READ

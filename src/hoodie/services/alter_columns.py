@@ -85,7 +85,7 @@ def _columns_after(
     """The columns after the changes; their version, None where they have no ids; and the version before."""
     config = state.config
     last = config.partition_columns
-    pinned = {*config.record_key, *last, *config.ordering}
+    pinned = config.pinned_columns
     text = columns_by_id(state).get(LATEST_SCHEMA)
     by_ids = bool(text)
     version: Node = json.loads(text) if text else first_version(columns, strict=False)

@@ -317,8 +317,7 @@ def check(
         difference, policy = column_difference(declared, columns), settings.missing.policy
         refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
         stored_columns = difference.missing if refused or policy is MissingColumns.KEEP else ()
-        config = state.config
-        pinned = {*config.record_key, *config.partition_columns, *config.ordering}
+        pinned = state.config.pinned_columns
         schema = reconcile(declared, columns, pinned=pinned, optional=stored_columns, refusal=refused)
     by_id = columns_by_id(state)
     if by_id:

@@ -126,6 +126,26 @@ def test_whole_doubles_fit_whole_numbers(table: HoodieTable[Rows]):
     assert table.get(pa.table({"id": [2.0]})).rows.count() == 1
 
 
+def test_whole_numbers_of_pandas_fit_keys_of_a_smaller_type(tmp_path: Path):
+    kinds = {"id": pa.int32(), "p": pa.int32(), "ts": pa.int32(), "n": pa.int32()}
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="p", ordering="ts")
+    table.upsert(pa.table({"id": [1, 2], "p": [1, 1], "ts": [1, 1], "n": [1, 2]}, schema=pa.schema(kinds)))
+    frame = table.to_pandas().astype({"id": "int64", "p": "int64", "ts": "int64"})
+    assert table.upsert(frame.assign(n=pd.Series([3, 4], dtype="int32"))).updated == 2
+    assert table.get(frame[["id", "p"]]).rows.count() == 2
+    batches = [
+        pa.record_batch({"id": [key], "p": [1], "ts": [2], "n": pa.array([5], pa.int32())}) for key in (1, 2**31)
+    ]
+    with pytest.raises(
+        SchemaMismatch, match="column id is int in the table, which does not hold the bigint value 2147"
+    ):
+        table.upsert(pa.RecordBatchReader.from_batches(batches[0].schema, batches))
+    with pytest.raises(SchemaMismatch, match="the type of a key, partition or ordering column stays: cast it to int"):
+        table.upsert(batches[1])
+    assert table.schema.equals(pa.schema(kinds))
+    assert values(table, "n") == [3, 4]
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [

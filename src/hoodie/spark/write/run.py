@@ -52,8 +52,8 @@ def check_frame(
             operation,
             settings,
             new,
-            columns=lambda table_schema: to_arrow(with_types_of(table_schema, schema)),
-            require=lambda _, *needs: require_frame_columns(schema, *needs),
+            columns=lambda table_schema, _: to_arrow(with_types_of(table_schema, schema)),
+            require=lambda _, keygen, ordering, config: require_frame_columns(schema, keygen, ordering, config.name),
             has_keys=has_keys(df),
         )
         batch = _keyed(df, write)

@@ -4,7 +4,7 @@ Files and data frames bring columns of another type than the table's, with value
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -71,20 +71,27 @@ class BroughtColumns:
 
 
 def brought_columns(
-    table: pa.Schema | None, batch: pa.Schema, first: pa.RecordBatch | None, *, read_text: bool = False
+    table: pa.Schema | None,
+    batch: pa.Schema,
+    first: pa.RecordBatch | None,
+    pinned: Collection[str],
+    *,
+    read_text: bool = False,
 ) -> BroughtColumns:
     """How the columns of a batch are written; those of no type that the table lacks are left out.
 
-    table  in stored form; None: it has no columns yet
-    first  the first rows: whether numbers are whole, and whether a column has values at all, is seen there. Later rows
-           that differ are refused once they are read
+    table   in stored form; None: it has no columns yet
+    first   the first rows: whether numbers are whole, or fit, and whether a column has values at all, is seen there.
+            Later rows that differ are refused once they are read
+    pinned  columns that do not grow: whole numbers that fit are written as theirs
     """
     fields = []
     for field in batch:
         at = -1 if table is None else table.get_field_index(field.name)
         if at >= 0:
             assert table is not None
-            fields.append(field.with_type(_written_type(table.field(at).type, field, first, read_text)))
+            kind = _written_type(table.field(at).type, field, first, read_text, pinned=field.name in pinned)
+            fields.append(field.with_type(kind))
         elif not arrow.is_null(field.type):
             fields.append(field)
     return BroughtColumns(pa.schema(fields), read_text)
@@ -96,11 +103,15 @@ def note_left_out(table: str, batch: pa.Schema, written: pa.Schema) -> None:
         warnings.warn(ColumnLeftOut(table, tuple(names)), stacklevel=2)
 
 
-def _written_type(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, read_text: bool) -> pa.DataType:
+def _written_type(
+    kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, read_text: bool, *, pinned: bool
+) -> pa.DataType:
     have = field.type
     values = None if first is None else first.column(first.schema.get_field_index(field.name))
     if arrow.is_null(have) or arrow.is_nested(have):
         return type_as(have, kind, values)
+    if pinned and arrow.is_signed_integer(have) and arrow.is_integer(kind):
+        return kind if values is None or _narrow(values, kind).null_count == values.null_count else have
     if (number := _number_type(have, kind, values)) is not None:
         return number
     if read_text and is_text(have) and not is_text(kind) and kernel_of(pa.string(), kind) is not None:
@@ -154,6 +165,12 @@ def _whole(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.array(integers, pa.int64(), mask=~fits | np.asarray(values.is_null())).cast(kind)
 
 
+def _narrow(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Whole numbers in another type of them; null where it does not hold one."""
+    narrow = values.cast(kind, safe=False)
+    return pc.if_else(pc.equal(narrow.cast(values.type), values), narrow, pa.scalar(None, kind))
+
+
 def _converted(values: pa.Array, kind: pa.DataType, name: str, read_text: bool) -> pa.Array:
     have = values.type
     if values.null_count == len(values):
@@ -167,6 +184,8 @@ def _converted(values: pa.Array, kind: pa.DataType, name: str, read_text: bool) 
         numbers = values.fill_null(0).to_numpy(zero_copy_only=False)  # of Arrow's kernels none takes all of uint64
         large = pa.array((numbers > most) | (numbers < -most))
         return _refusing(values, pc.if_else(large, pa.scalar(None, have), values), kind, name).cast(kind, safe=False)
+    if arrow.is_signed_integer(have) and arrow.is_integer(kind):
+        return _refusing(values, _narrow(values, kind), kind, name)
     kernel = kernel_of(pa.string(), kind) if read_text and is_text(have) else None
     if kernel is None:
         raise _mismatch(values, values.is_valid(), kind, name)
@@ -258,21 +277,21 @@ def check_rows(
     first, source = peeked(source)
     read_text = settings.brought.read_text
 
-    def brought(declared: pa.Schema | None) -> BroughtColumns | None:
+    def brought(declared: pa.Schema | None, config: TableConfig) -> BroughtColumns | None:
         if declared is not None and schema.equals(declared):
             return None
-        return brought_columns(declared, schema, first, read_text=read_text)
+        return brought_columns(declared, schema, first, config.pinned_columns, read_text=read_text)
 
-    def written_columns(declared: pa.Schema | None) -> pa.Schema:
-        typed = brought(declared)
+    def written_columns(declared: pa.Schema | None, config: TableConfig) -> pa.Schema:
+        typed = brought(declared, config)
         return declared if typed is None else stored_form(typed.schema)
 
-    def require(declared: pa.Schema | None, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
+    def require(declared: pa.Schema | None, keygen: KeyGenerator, ordering: Sequence[str], config: TableConfig) -> None:
         # What replaces a whole table says its types itself: a file that came empty by mistake does not.
         changes_nothing = first is None and operation is not WriteOperation.INSERT_OVERWRITE_TABLE
-        typed = brought(declared) if changes_nothing and declared is not None else None
+        typed = brought(declared, config) if changes_nothing and declared is not None else None
         index = (source.schema.metadata or {}).get(INDEX_LEFT_OUT)
-        require_columns(schema if typed is None else typed.schema, keygen, ordering, table, index=index)
+        require_columns(schema if typed is None else typed.schema, keygen, ordering, config.name, index=index)
 
     write = check_against(
         storage,
@@ -283,7 +302,7 @@ def check_rows(
         require=require,
         has_keys=has_keys,
     )
-    typed = brought(write.declared)
+    typed = brought(write.declared, write.state.config)
     if typed is not None and operation is not WriteOperation.DELETE:
         note_left_out(write.state.config.name, schema, typed.schema)
     if operation is WriteOperation.DELETE and write.keygen is not None and len(write.keygen.record_keys) > 1:
@@ -320,15 +339,15 @@ def check_against(
     settings: Settings,
     new: TableState | None,
     *,
-    columns: Callable[[pa.Schema | None], pa.Schema],
-    require: Callable[[pa.Schema | None, KeyGenerator, Sequence[str], str], None],
+    columns: Callable[[pa.Schema | None, TableConfig], pa.Schema],
+    require: Callable[[pa.Schema | None, KeyGenerator, Sequence[str], TableConfig], None],
     has_keys: bool,
 ) -> Write:
     """See whether a table may be written and a batch of some columns fits it. Arguments and errors as `check_rows`.
 
-    columns   gives the user's, by those that the table has (None: none yet); not asked for a delete
+    columns   gives the user's, by those that the table has (None: none yet) and its settings; not asked for a delete
     require   refuses a batch that lacks what a key generator, and ordering columns, need; before them the columns that
-              the table has, last its name
+              the table has, last its settings
     has_keys  rows have record key and partition path: all that a delete needs
     """
 
@@ -343,8 +362,8 @@ def check_against(
         only_new = keygen.makes_new_keys and not deleting and not (has_keys and operation is WriteOperation.UPSERT)
         declared = declared_schema(state)
         if not deleting:
-            require(declared, keygen, state.config.ordering, state.config.name)
-        batch_columns = None if deleting else columns(declared)
+            require(declared, keygen, state.config.ordering, state.config)
+        batch_columns = None if deleting else columns(declared, state.config)
         write = check(state, operation, batch_columns, settings, only_new=only_new)
         if deleting and has_keys:
             return write
@@ -352,7 +371,7 @@ def check_against(
             if write.index.is_global:  # the index says where the keys are
                 keygen = replace(keygen, partition_fields=())
             try:
-                require(declared, keygen, (), state.config.name)
+                require(declared, keygen, (), state.config)
             except SchemaMismatch as problem:
                 raise SchemaMismatch(f"{problem} Or delete by a condition: delete(where=…).") from None
         return replace(write, keygen=in_units_of(keygen, write.schema))
