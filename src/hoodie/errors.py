@@ -340,7 +340,8 @@ class FileGone(StorageFailed, FileNotFoundError):
 
     advice = (
         "A cleaning, a rollback or another writer may have removed it since the table was looked at: call again. If it "
-        "stays missing, `hoodie check` says what the table lacks."
+        "stays missing, `hoodie check` says what the table lacks, and hoodie.read.ignore.missing.files=true reads what "
+        "is left."
     )
 
 
