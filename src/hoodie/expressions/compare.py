@@ -68,7 +68,9 @@ def comparable_terms(left: Term, right: Term) -> tuple[Term, Term, pa.DataType]:
     """Two terms in the type in which they are compared."""
     kind = kinds.common_kind(left.kind, right.kind)
     if kind is None or (arrow.is_nested(kind)):
-        raise InvalidInput(f"{spark_name(left.kind)} and {spark_name(right.kind)} cannot be compared: cast one of them")
+        nested = arrow.is_nested(left.kind) or arrow.is_nested(right.kind)
+        advice = "compare what is in them" if nested else "cast one of them"
+        raise InvalidInput(f"{spark_name(left.kind)} and {spark_name(right.kind)} cannot be compared: {advice}")
     return cast(left, kind), cast(right, kind), kind
 
 

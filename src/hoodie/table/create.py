@@ -30,6 +30,7 @@ from hoodie.config.table import (
     TableConfig,
     TableType,
     from_properties,
+    key_generator_name,
     payload_name,
     require_unicode,
 )
@@ -286,6 +287,9 @@ def require_same(state: TableState, settings: Mapping[str, str]) -> None:
     """
     properties, settings = as_version_6(state.config.properties), as_version_6(settings)
     defaults = {_PAYLOAD: DEFAULT_PAYLOAD}
+    classes = [key_generator_name(group.get(KEYGEN_CLASS, "")) for group in (settings, properties)]
+    if [name in ("NonpartitionedKeyGenerator", "NON_PARTITION") for name in classes] == [True, False]:
+        settings["hoodie.table.partition.fields"] = ""  # said before the class: users name columns
     problems = [
         f"{key} is {properties.get(key, defaults.get(key, ''))!r} in the table, not {settings[key]!r}"
         for key in _COMPARED

@@ -1,9 +1,11 @@
 """Options of a write add what a table leaves open, and change nothing that it says."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+import hoodie
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.keygen.keygen import FieldKind, Kind
 from hoodie.table.create import create, with_write_options
@@ -77,6 +79,12 @@ def test_options_that_repeat_the_table_change_nothing() -> None:
 def test_an_option_that_differs_from_the_table_is_refused(key: str, value: str, told: str) -> None:
     with pytest.raises(TableMismatch, match=told):
         with_write_options(table(), {key: value})
+
+
+def test_a_table_with_partitions_that_is_created_without_names_the_columns(tmp_path: Path) -> None:
+    hoodie.create_table(tmp_path / "t", record_key="id", partition_by="city")
+    with pytest.raises(TableMismatch, match=r"partition\.fields is 'city' in the table, not ''; "):
+        hoodie.create_table(tmp_path / "t", record_key="id")
 
 
 def test_a_partition_column_does_not_make_partitions_in_a_table_without() -> None:
