@@ -225,6 +225,11 @@ class TableModel:
     def ordering(self, row: Row) -> Any:
         return java_order(row[self.shape.ordering]) if self.shape.ordering else 0
 
+    def is_above(self, row: Row, ordering: Any) -> bool:
+        """Whether a row has a greater ordering value; those only inserted may have none."""
+        own = self.ordering(row)
+        return own is not None and own > ordering
+
     def scope(self, key: Identity) -> Identity:
         """What rows have in common that are versions of one."""
         return ("*", key[1]) if self.index.is_global else key
@@ -243,8 +248,7 @@ class TableModel:
         if new.after_delete:
             return new
         by_ordering = self.payload == BY_ORDERING and self.shape.ordering
-        has = by_ordering and stored.values[self.shape.ordering] is not None  # rows only inserted may have none
-        if has and self.ordering(stored.values) > self.ordering(new.values):
+        if by_ordering and self.is_above(stored.values, self.ordering(new.values)):
             return stored
         return None if deleted(new.values) else new
 
@@ -255,12 +259,12 @@ class TableModel:
             if self.shape.ordering and self.shape.schema.field(self.shape.ordering).type == pa.int32() and not ordering:
                 ordering = None  # an int 0 is what stands for "no ordering value"
             return self.tombstone(log, ordering)
-        if isinstance(log, Version) and self.ordering(log.values) > self.ordering(row):
+        if isinstance(log, Version) and self.is_above(log.values, self.ordering(row)):
             return log
         return Version(row, instant, isinstance(log, Tombstone) or (log is not None and log.after_delete))
 
     def tombstone(self, log: Version | Tombstone | None, ordering: Any) -> Version | Tombstone:
-        outranked = ordering is not None and isinstance(log, Version) and self.ordering(log.values) > ordering
+        outranked = ordering is not None and isinstance(log, Version) and self.is_above(log.values, ordering)
         return log if outranked else Tombstone(ordering)  # type: ignore[return-value]
 
 

@@ -1,6 +1,7 @@
 """A storage amid whose calls something else happens."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 from hoodie.storage.protocol import Storage
@@ -32,8 +33,4 @@ class Meanwhile(WrappedStorage):
     observe = mutate
 
     def __reduce__(self) -> Any:
-        return _same, (self.inner,)
-
-
-def _same(storage: Storage) -> Storage:
-    return storage
+        return copy, (self.inner,)  # of a module that workers have, too
