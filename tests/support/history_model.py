@@ -225,11 +225,6 @@ class TableModel:
     def ordering(self, row: Row) -> Any:
         return java_order(row[self.shape.ordering]) if self.shape.ordering else 0
 
-    def is_above(self, row: Row, ordering: Any) -> bool:
-        """Whether a row has a greater ordering value; those only inserted may have none."""
-        own = self.ordering(row)
-        return own is not None and own > ordering
-
     def scope(self, key: Identity) -> Identity:
         """What rows have in common that are versions of one."""
         return ("*", key[1]) if self.index.is_global else key
@@ -248,7 +243,7 @@ class TableModel:
         if new.after_delete:
             return new
         by_ordering = self.payload == BY_ORDERING and self.shape.ordering
-        if by_ordering and self.is_above(stored.values, self.ordering(new.values)):
+        if by_ordering and above(self.ordering(stored.values), self.ordering(new.values)):
             return stored
         return None if deleted(new.values) else new
 
@@ -259,13 +254,18 @@ class TableModel:
             if self.shape.ordering and self.shape.schema.field(self.shape.ordering).type == pa.int32() and not ordering:
                 ordering = None  # an int 0 is what stands for "no ordering value"
             return self.tombstone(log, ordering)
-        if isinstance(log, Version) and self.is_above(log.values, self.ordering(row)):
+        if isinstance(log, Version) and above(self.ordering(log.values), self.ordering(row)):
             return log
         return Version(row, instant, isinstance(log, Tombstone) or (log is not None and log.after_delete))
 
     def tombstone(self, log: Version | Tombstone | None, ordering: Any) -> Version | Tombstone:
-        outranked = ordering is not None and isinstance(log, Version) and self.is_above(log.values, ordering)
+        outranked = ordering is not None and isinstance(log, Version) and above(self.ordering(log.values), ordering)
         return log if outranked else Tombstone(ordering)  # type: ignore[return-value]
+
+
+def above(one: Any, other: Any) -> bool:
+    """Whether an ordering value is above another; null, which inserts may bring, is below all others."""
+    return one is not None and bool(other is None or one > other)
 
 
 def deleted(row: Row) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from support.history_model import BY_ORDERING, Copy, Identity, Row, TableModel, Tombstone, Version, deleted
+from support.history_model import BY_ORDERING, Copy, Identity, Row, TableModel, Tombstone, Version, above, deleted
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ModeModel(TableModel):
         if isinstance(log, Version):
             return self.outcome(base, log)
         final = log.ordering is None or (isinstance(log, OrderedTombstone) and log.after_delete)
-        outranked = self.by_event_time and not final and _above(self.ordering(base.values), log.ordering)
+        outranked = self.by_event_time and not final and above(self.ordering(base.values), log.ordering)
         return base if outranked else None
 
     def logged(self, log: Version | Tombstone | None, row: Row, instant: str) -> Version | Tombstone:
@@ -41,7 +41,7 @@ class ModeModel(TableModel):
         after_delete = getattr(log, "after_delete", False) or (isinstance(log, Tombstone) and log.ordering is None)
         if log is not None and self.by_event_time:
             before = self.ordering(log.values) if isinstance(log, Version) else log.ordering
-            if _above(before, self.ordering(row)):
+            if above(before, self.ordering(row)):
                 return log
         return Version(row, instant, after_delete or (isinstance(log, Tombstone) and not self.by_event_time))
 
@@ -50,14 +50,9 @@ class ModeModel(TableModel):
             return OrderedTombstone(None)
         if isinstance(log, Tombstone):
             return log if log.ordering is None or log.ordering > ordering else self._over(log, ordering)
-        if log is not None and _above(self.ordering(log.values), ordering):
+        if log is not None and above(self.ordering(log.values), ordering):
             return log
         return self._over(log, ordering)
 
     def _over(self, log: Version | Tombstone | None, ordering: Any) -> Tombstone:
         return OrderedTombstone(ordering, getattr(log, "after_delete", False))
-
-
-def _above(one: Any, other: Any) -> bool:
-    """Whether an ordering value is above another; null, which inserts may bring, is above none."""
-    return one is not None and bool(one > other)
