@@ -268,9 +268,8 @@ def _of_another_commit(scene: Scene, contents: Contents) -> Iterator[Finding]:
     times = {instant.requested for instant in contents.commits}
     for instant, metadata in sorted(contents.commits.items()):
         files = (parse_data_file(*split(path), 0) for path in sorted(metadata.paths))
-        others = times - {instant.requested}
-        wrong = (file for file in files if isinstance(file, BaseFile) and file.instant in others)
-        if (file := next(wrong, None)) is not None:
+        bases = (file for file in files if isinstance(file, BaseFile) and file.instant != instant.requested)
+        if (file := next((base for base in bases if base.instant in times), None)) is not None:
             problem = f"it names {file.path}, which instant {file.instant} wrote: the content is another commit's"
             advice = "Changes, and reads as of an instant, are wrong: restore it from a copy of the table"
             yield Finding(Severity.ERROR, Fault.UNREADABLE, scene.timeline.path(instant), problem, advice)
