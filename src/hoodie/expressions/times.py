@@ -86,15 +86,18 @@ def plus_interval(term: Term, by: Interval, times: Term = _ONCE) -> Term | None:
     if arrow.is_date(kind) and (by.of_clock or (by.micros and times is not _ONCE)):
         return plus_interval(cast(term, TIMESTAMP), by, times)
 
+    def months(count: pa.Array) -> pa.Array:
+        return _in_range(lambda: pc.multiply_checked(count, by.months))
+
     def date(values: pa.Array, count: pa.Array) -> pa.Array:
-        return _add_days(_add_months(values, pc.multiply(count, by.months)), by.micros // _DAY)
+        return _add_days(_add_months(values, months(count)), by.micros // _DAY)
 
     def run(values: pa.Array, count: pa.Array) -> pa.Array:
         micros = values.cast(BIGINT)
         if by.months:
             days = _floor(micros, _DAY)
             within = pc.subtract(micros, pc.multiply(days, _DAY))
-            moved_ = _add_months(days.cast(INT).cast(DATE), pc.multiply(count, by.months)).cast(INT).cast(BIGINT)
+            moved_ = _add_months(days.cast(INT).cast(DATE), months(count)).cast(INT).cast(BIGINT)
             micros = _in_range(lambda: pc.add_checked(pc.multiply_checked(moved_, _DAY), within))
         return _in_range(lambda: pc.add_checked(micros, pc.multiply_checked(count, by.micros))).cast(kind)
 
