@@ -140,7 +140,7 @@ def test_a_foreign_statement_asks_the_catalog_once(
     from hoodie.statements.run import answer
 
     with monkeypatch.context() as patched:
-        patched.setattr("hoodie.statements.table_names.named_table", lambda *names: pytest.fail(str(names)))
+        patched.setattr("hoodie.statements.names.named_table", lambda *names: pytest.fail(str(names)))
         assert answer(spark, query) is None
 
 
@@ -161,7 +161,7 @@ def test_a_catalog_that_cannot_be_asked_is_left_to_spark(
         raise AnalysisException("no permission")
 
     forget_foreign(spark)
-    monkeypatch.setattr("hoodie.statements.table_names.named_table", refuse)
+    monkeypatch.setattr("hoodie.statements.names.named_table", refuse)
     assert spark.sql("SELECT id FROM plain").count() == 1
 
 

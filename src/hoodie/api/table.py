@@ -255,7 +255,9 @@ def open_table(
     table: HoodieTable[Any] = HoodieTable(
         path, spark=spark, storage=storage, storage_options=storage_options, options=checked
     )
-    with_write_options(load_state(table.storage), checked)
+    state = load_state(table.storage)
+    if checked:
+        with_write_options(state, checked)
     return table
 
 

@@ -1,7 +1,7 @@
 """From a merge to the rows of one write by the key alone: the write's own look-up finds the pairs, and the table is not
 read at all.
 
-So it goes where the condition says that the key columns are equal, the key tells which row these mean (`key_texts`),
+So it goes where the condition says that the key columns are equal, the key tells which row these mean (`shared_texts`),
 and the clauses ask for the source's columns only. Columns that updates do not set keep the stored row's value, which
 tasks have at hand where they write.
 """

@@ -202,6 +202,8 @@ def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH
     """
     _require_named(options)
     texts = {key: as_text(value) for key, value in options.items() if value is not None}
+    if not texts:
+        return Options()
     prefix = texts.get(_PREFIX, "_")
     checked = without_unused(texts, _ALIASES, (prefix,) if prefix else (), purpose)
     if _NAME in checked:  # as in Hudi: the other name is what older releases read it from

@@ -22,10 +22,10 @@ from hoodie.spark.own_sql import forget_foreign, is_handed_over, prepare, takes_
 from hoodie.spark.table_views import note_view, table_of
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.cutting import Name, Text
+from hoodie.statements.names import table_if_ours
 from hoodie.statements.rows import open_named, session_options
 from hoodie.statements.run import answer, makes_table_of_ours
 from hoodie.statements.session import fits
-from hoodie.statements.table_names import table_if_ours
 from hoodie.storage import storage_for
 
 

@@ -19,8 +19,8 @@ from hoodie.spark.types import to_arrow
 from hoodie.statements.create_text import fields_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.entry import follow_columns, refuse_taken
+from hoodie.statements.names import tables_of_column
 from hoodie.statements.rows import empty_result, opened, require_grammar
-from hoodie.statements.table_names import tables_of_column
 from hoodie.storage import storage_for
 from hoodie.table.change_logging import log_change_data
 from hoodie.table.properties import update_properties

@@ -28,9 +28,9 @@ from hoodie.statements.create import create_from_statement
 from hoodie.statements.create_text import makes_ours
 from hoodie.statements.cutting import Name, Text, rest_of
 from hoodie.statements.describe import show_columns, show_create, show_properties
+from hoodie.statements.names import table_if_ours
 from hoodie.statements.partitions import alter_partitions, show_partitions, truncate
 from hoodie.statements.rows import empty_result, opened, require_grammar
-from hoodie.statements.table_names import table_if_ours
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 

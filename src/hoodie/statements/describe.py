@@ -21,9 +21,9 @@ from hoodie.spark.names import qualified
 from hoodie.spark.types import COMMENT, to_spark
 from hoodie.statements.create_text import sql_properties
 from hoodie.statements.cutting import Name, Text, rest_of
+from hoodie.statements.names import table_if_ours
 from hoodie.statements.partitions import named_partition
 from hoodie.statements.rows import open_named, require_grammar, session_options, table_rows, with_tables
-from hoodie.statements.table_names import table_if_ours
 from hoodie.table.state import declared_schema, load_state
 
 _COLUMNS = "col_name string, data_type string, comment string"

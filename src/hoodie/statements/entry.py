@@ -17,8 +17,8 @@ from hoodie.spark.names import named_table, qualified, require_database
 from hoodie.spark.own_sql import spark_table
 from hoodie.spark.types import to_spark
 from hoodie.statements.cutting import Name, Text
+from hoodie.statements.names import table_names
 from hoodie.statements.rows import without_table
-from hoodie.statements.table_names import table_names
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import declared_schema, load_state

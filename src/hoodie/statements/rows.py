@@ -25,11 +25,10 @@ from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.table_views import TableView, view_named
 from hoodie.statements.cached_tables import snapshot_of
 from hoodie.statements.cutting import Name, Text
-from hoodie.statements.database_names import databases_of_columns
 from hoodie.statements.functions import PREFIX as FUNCTION_PREFIX
 from hoodie.statements.functions import function_calls, function_rows, function_table
 from hoodie.statements.moments import moment_behind
-from hoodie.statements.table_names import table_if_ours
+from hoodie.statements.names import databases_of_columns, table_if_ours
 from hoodie.table.settings import Settings
 from hoodie.writing.result import WriteResult
 

@@ -26,16 +26,15 @@ from hoodie.statements.cutting import (
     with_plain_names,
     with_whole_comments,
 )
-from hoodie.statements.database_names import without_databases
 from hoodie.statements.ddl import ddl, repair_statement
 from hoodie.statements.describe import describe_from_statement
 from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import Dml, Insert, dml
 from hoodie.statements.entry import require_entries
+from hoodie.statements.names import may_be_ours, table_if_ours, table_names, without_databases
 from hoodie.statements.parameters import Arguments, with_frames, with_literals
 from hoodie.statements.rows import counts_frame, opened, opened_view, require_grammar, with_tables
 from hoodie.statements.session import COMMANDS, explain_statement, run_command
-from hoodie.statements.table_names import may_be_ours, table_if_ours, table_names
 from hoodie.statements.views import refuse_changes_of_views
 from hoodie.storage.faults import typed_errors
 from hoodie.writing.result import WriteResult

@@ -11,7 +11,7 @@ from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.spark.catalog import catalog_table
 from hoodie.spark.own_sql import spark_sql, spark_table
 from hoodie.statements.cutting import Text
-from hoodie.statements.table_names import table_if_ours, table_names
+from hoodie.statements.names import table_if_ours, table_names
 
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _SHARED = "global_temp"

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from hoodie.conditional.key_texts import SharedTexts, equal_values_share_a_text, shared_texts
+from hoodie.conditional.shape import SharedTexts, equal_values_share_a_text, shared_texts
 from hoodie.keygen.keygen import KeyGenerator, Kind, PartitionField
 from hoodie.schema.types import TIMESTAMP_MILLIS
 

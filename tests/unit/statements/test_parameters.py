@@ -7,8 +7,8 @@ import pytest
 
 from hoodie.errors import StatementError
 from hoodie.statements.cutting import single_statement
+from hoodie.statements.names import table_names
 from hoodie.statements.parameters import sql_literal, with_literals
-from hoodie.statements.table_names import table_names
 
 
 @pytest.mark.parametrize(

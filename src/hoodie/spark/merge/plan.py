@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 
 from hoodie.conditional.by_key import ACTIONS
 from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, assignments
-from hoodie.conditional.key_texts import SharedTexts
 from hoodie.conditional.keys import IN_DOUBT
-from hoodie.conditional.shape import TableShape
+from hoodie.conditional.shape import SharedTexts, TableShape
 from hoodie.expressions.text import tick
 from hoodie.spark.merge.assign import as_column, condition_holds, first_that_holds
 from hoodie.spark.types import to_spark

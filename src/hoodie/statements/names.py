@@ -1,17 +1,23 @@
-"""The names in a statement that may be tables, read from its tokens alone: what a foreign statement costs.
+"""The names in a statement: tables, and columns that are qualified by the database of their table.
 
-More names than tables are told, such as those of a WITH; none that stands where a table does is left out.
+Tables are read from the tokens alone: what a foreign statement costs. More names than tables are told, such as those of
+a WITH; none that stands where a table does is left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hoodie.errors import StatementError
-from hoodie.spark.names import NamedTable, named_table
+from hoodie.expressions.parser import exp
+from hoodie.expressions.text import tick
+from hoodie.spark.catalog import SESSION_CATALOG
+from hoodie.spark.names import NamedTable, named_table, qualified
 from hoodie.spark.own_sql import note_foreign, seen_as_foreign
-from hoodie.statements.cutting import Text
+from hoodie.statements.cutting import Name, Span, Text
+from hoodie.statements.dml_text import Dml, Insert, Merge, dml
 from hoodie.statements.functions import FUNCTIONS, PREFIX
 
 #: A table's name follows these.
@@ -81,3 +87,59 @@ def table_if_ours(session: SparkSession, parts: tuple[str, ...]) -> NamedTable |
     if table is None:
         note_foreign(session, parts)
     return table
+
+
+def databases_of_columns(tree: exp.Expr, shown: Mapping[tuple[str, ...], str]) -> Iterator[Span]:
+    """The places of `db.table.` in `db.table.column`, with what names the table there: a frame has one name alone.
+
+    tree   of the statement; its places are those of the spans
+    shown  tables that stand in it without an alias, as database and name in lower case, and the names of their frames
+    """
+    names = {
+        (*before, *table): frame
+        for table, frame in shown.items()
+        if len(table) > 1
+        for before in ((), (SESSION_CATALOG,))
+    }
+    for column in tree.find_all(exp.Column):
+        parts = column.parts
+        lower = tuple(part.name.lower() for part in parts)
+        for name, frame in names.items():
+            if len(name) < len(lower) and lower[: len(name)] == name:
+                yield parts[0].meta["start"], parts[len(name)].meta["start"], f"{tick(frame)}."
+
+
+def without_databases(session: SparkSession, statement: Text, tree: exp.Expr, change: Dml) -> Dml:
+    """The change, its columns named by table alone; the two tables of a merge that differ in their databases only, by
+    names of their own.
+
+    tree  of the statement's text
+    """
+    if isinstance(change, Insert):
+        return change
+    tables = [change.table]
+    if isinstance(change, Merge) and (source := _source_table(change)) is not None:
+        tables.append(source)
+    shown = {_key(session, table): table.parts[-1] for table in tables if table.alias == table.parts[-1]}
+    if alike := len({name.lower() for name in shown.values()}) < len(shown):
+        shown = {key: "_".join(key) for key in shown}
+    spans = list(databases_of_columns(tree, shown))
+    if not spans:
+        return change
+    named = dml(Text.of(Text.of(str(statement)).with_spans(spans)))
+    assert named is not None
+    assert not isinstance(named, Insert)
+    if alike and isinstance(named, Merge):
+        target, source_name = (shown[_key(session, table)] for table in tables)
+        return replace(named, table=Name(named.table.parts, target), source_name=source_name)
+    return named
+
+
+def _source_table(merge: Merge) -> Name | None:
+    """None: the source is a query."""
+    source = Text.of(merge.source)
+    return None if source.word(0) == "(" else source.table()
+
+
+def _key(session: SparkSession, table: Name) -> tuple[str, ...]:
+    return tuple(part.lower() for part in qualified(session, table.parts))
