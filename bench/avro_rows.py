@@ -1,7 +1,5 @@
 """Rows a second of the Avro row codec, on one core: `python bench/avro_rows.py [rows]`."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """What is measured: each case has contenders that do the same work, plain Spark first."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence

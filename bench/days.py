@@ -7,8 +7,6 @@ is counted as it was the day before. All contenders give the same answers, or th
 processor time and of the clock, and how many lines each contender is.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import inspect

@@ -8,8 +8,6 @@ micro-batch  1,000 rows through writeStream.format("hudi") against table.upsert 
 view         a sum over a view USING hudi against table.snapshot
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

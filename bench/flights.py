@@ -6,8 +6,6 @@ december  all 28,135 flights of December change: one partition of twelve
 anywhere  each hundredth flight changes: all partitions
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import shutil

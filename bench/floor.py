@@ -4,8 +4,6 @@ The upsert runs without Spark, by its own threads; so does the rest. With random
 partitions, so these are the files that change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

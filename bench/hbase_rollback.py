@@ -5,8 +5,6 @@ The stand-in for HBase serves in a process of its own. Batches have 1,000 keys, 
 of puts a second, and ten of gets.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

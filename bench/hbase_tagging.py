@@ -4,8 +4,6 @@ The stand-in for HBase serves in a process of its own. Half of the keys asked fo
 the CPU time of the tagging process: requests and answers in Thrift's form, and all that becomes of them.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -4,8 +4,6 @@ One from the jars of pyspark: `(cd tests && python -m support.metastore /tmp/met
 sync registers all partitions; the second one follows a commit that adds two; the third finds nothing to do.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

@@ -5,8 +5,6 @@ rounds, wall and CPU over all processes), base files whose key column was read, 
 rival is Spark's own join of the batch's keys with the key column of the table's files.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

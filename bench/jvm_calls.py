@@ -3,8 +3,6 @@
 `python -m bench.jvm_calls`: opening a table and the frame of its snapshot, of a Copy-on-Write table and of a
 Merge-on-Read table with logs, in a session that has read before."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections import Counter

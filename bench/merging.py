@@ -1,8 +1,6 @@
 """A MERGE that sets one column of the rows of a batch: by the key, by a join of the whole table, and by plain Spark,
 which joins and writes everything again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

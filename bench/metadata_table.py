@@ -10,8 +10,6 @@ prints four tables in Markdown; `--only` names one of them. No Spark takes part.
 - keys: what `bench.record_index` prints
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

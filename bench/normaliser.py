@@ -1,7 +1,5 @@
 """What a user without keyed tables does: join, and write everything again as partitioned Parquet."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession

@@ -5,8 +5,6 @@ They are what `pip install 'hoodie[bench]'` brings; one that is missing is left 
 commit, or bloom filters; DuckDB and Lance know no partitions.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ Of a Copy-on-Write table of orders, on local disk: CPU seconds of the whole proc
 reads by neither.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Callable, Sequence

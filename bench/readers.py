@@ -3,8 +3,6 @@
 Of a table without logs, and of one with a tenth of its rows in logs. Rows are compared; CPU seconds and wall.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Callable, Sequence

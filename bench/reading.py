@@ -1,7 +1,5 @@
 """The cases of reads that a table's timeline and index make cheap: changes since a commit, rows by key, absent keys."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@
 Markdown: CPU seconds of this process over all threads, medians of rounds, and bytes. No Spark takes part.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Runs cases in alternating rounds and prints a table of ratios: python -m bench.run --help."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

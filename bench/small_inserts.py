@@ -5,8 +5,6 @@ of what the same rows take as one base file; the files that they left, after a c
 inserts, and of reads of all rows afterwards, each divided by those of the first line.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Prints, for each operation, the requests by kind, how many were made one after t
 of 20 ms, which has this process's own work and the server's in it.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

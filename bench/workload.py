@@ -13,8 +13,6 @@ recent   1% of n: half updates, half inserts           the two newest partitions
 tiny     1,000 updates                                 the newest partition
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

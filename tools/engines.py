@@ -7,8 +7,6 @@ What comes from Maven comes by its coordinates through `mvn`, which needs no set
 wheels, the server of S3 is built by `go`. What is complete is not fetched again.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -3,8 +3,6 @@
 Below FOLDER lie the table, the ledgers, and a file for each actor that says how often it did what.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

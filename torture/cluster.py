@@ -2,8 +2,6 @@
 speculation on.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import threading

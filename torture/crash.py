@@ -5,8 +5,6 @@ nothing; an operation that was planned can be run again; and the doctor finds no
 that takes space only (temporary files, markers of a write that is published) is counted, and a repair removes it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 import traceback

@@ -1,7 +1,5 @@
 """What a writer knows for sure: which batches it began, and which were acknowledged. A file of lines, synced."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

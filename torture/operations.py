@@ -1,7 +1,5 @@
 """The operations that die, each on a table that has something to lose."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hoodie.recovery.restore import restore

@@ -1,7 +1,5 @@
 """A line chart as SVG, with no more than a report needs: axes, a legend, a few lines."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """Runs one of the tortures and prints its table; the exit status is 1 when anything was lost."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import threading

@@ -3,8 +3,6 @@
 Time is measured; calls to storage and files in `.hoodie` are counted, and tell the same on any machine.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time

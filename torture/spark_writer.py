@@ -1,8 +1,6 @@
 """The driver of a Spark writer in a storm: `python -m torture.spark_writer NAME FOLDER MASTER`. It writes until it is
 ended."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A Spark standalone cluster on loopback, from the jars of pyspark: a master and two workers, each a process."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ Every batch that was acknowledged is there, each of its rows once; of one that w
 it all the while, the end checks it in all views and by another reader.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import multiprocessing

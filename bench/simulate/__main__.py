@@ -4,8 +4,6 @@ Writes the tables and the picture of docs/scale.md (--docs), and prints them. It
 gigabytes of memory and as many inodes as there are file groups.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

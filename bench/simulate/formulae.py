@@ -4,8 +4,6 @@ Blocks are measured in the index files of Spark's shuffle, uncompressed, and so 
 is that of `explain_upsert`.
 """
 
-from __future__ import annotations
-
 import itertools
 import shutil
 import struct

@@ -6,8 +6,6 @@ large a shuffle block can be follows from these by the formulae of this module; 
 with writes that run.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import resource

@@ -4,8 +4,6 @@ What is measured is what knows files by their names alone: open, plan, look over
 process of its own, so that its peak of memory is the call's.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

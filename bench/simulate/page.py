@@ -1,7 +1,5 @@
 """The tables and the picture of docs/scale.md."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The engines that run, and the process of each as seen from this one."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

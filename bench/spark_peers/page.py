@@ -1,7 +1,5 @@
 """The tables of figures in Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median

@@ -1,7 +1,5 @@
 """What the engines do, step by step. A part begins with the table of `orders` as it was loaded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 UPSERTS = 10

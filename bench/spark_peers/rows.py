@@ -1,7 +1,5 @@
 """The Parquet files that all engines read, and by DuckDB the rows that a table has to have after each step."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 An engine does a part on a table of 2,000 rows first, so that its JVM has seen it; then on the one that is measured.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ A request is {"call": a method of `tables.Table`, "with": [its arguments]}; an a
 {"error": text}.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import traceback

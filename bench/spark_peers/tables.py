@@ -1,7 +1,5 @@
 """One table of orders in each of the engines. This runs in the engine's own process, under PySpark 3.5 or ours."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from abc import ABC, abstractmethod

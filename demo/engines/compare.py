@@ -10,8 +10,6 @@ with 1 if one answers otherwise. It needs Docker, and `pip install 'hoodie[hive,
 where there is no Docker.
 """
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The JSON documents of commands as a JSON Schema, out of the types of their results: docs/cli.schema.json."""
 
-from __future__ import annotations
-
 import dataclasses
 import types
 from collections.abc import Mapping

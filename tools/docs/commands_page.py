@@ -1,8 +1,6 @@
 """The page of the commands, out of the command tree: `python -m tools.docs.commands_page` writes docs/cli.md and
 docs/cli.schema.json; tests compare."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

@@ -8,8 +8,6 @@
 `mkdocs.yml` names this file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 `python -m tools.docs.errors_page` prints it.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 `python -m tools.docs.hudi_page` prints it.
 """
 
-from __future__ import annotations
-
 import sys
 
 from hoodie.config.datasource import ALL_GROUPS

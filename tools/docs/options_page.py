@@ -3,8 +3,6 @@
 `python -m tools.docs.options_page` prints it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ of the repository, where they are checked; here they are turned to where the pag
 this file.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from pathlib import Path
