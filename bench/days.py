@@ -80,6 +80,14 @@ class HoodieLogs(Hoodie):
         self.table = hoodie.create_table(folder, record_key="id", table_type="MERGE_ON_READ")
 
 
+class HoodieLogsByBucket(Hoodie):
+    """New rows go to logs, too, and all keys stay in two file groups."""
+
+    def __init__(self, folder: Path, first: pa.Table) -> None:
+        index = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 2}
+        self.table = hoodie.create_table(folder, record_key="id", table_type="MERGE_ON_READ", options=index)
+
+
 class Delta:
     def __init__(self, folder: Path, first: pa.Table) -> None:
         from deltalake import DeltaTable
@@ -162,7 +170,12 @@ def run(kind: Callable[[Path, pa.Table], Contender], days: int, rows: int) -> tu
 
 def contenders() -> list[type]:
     peers = (("deltalake", Delta), ("pyiceberg", Iceberg))
-    return [Hoodie, HoodieLogs, *(kind for package, kind in peers if importlib.util.find_spec(package))]
+    return [
+        Hoodie,
+        HoodieLogs,
+        HoodieLogsByBucket,
+        *(kind for package, kind in peers if importlib.util.find_spec(package)),
+    ]
 
 
 def lines(kind: type) -> int:
@@ -194,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.commits:
         commits(options.commits)
         return
-    print(f"{'':12}{'lines':>6}{'clock':>8}{'cpu':>8}   of it")
+    print(f"{'':20}{'lines':>6}{'clock':>8}{'cpu':>8}   of it")
     expected: list[Any] | None = None
     for kind in contenders():
         if options.without and options.without in kind.__name__.lower():
@@ -205,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SystemExit(f"{kind.__name__} gives other answers")
         clock = spent.pop("clock")
         parts = ", ".join(f"{what} {seconds:.1f}" for what, seconds in spent.items())
-        print(f"{kind.__name__:12}{lines(kind):6}{clock:8.1f}{sum(spent.values()):8.1f}   {parts}")
+        print(f"{kind.__name__:20}{lines(kind):6}{clock:8.1f}{sum(spent.values()):8.1f}   {parts}")
 
 
 if __name__ == "__main__":
