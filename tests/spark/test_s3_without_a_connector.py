@@ -169,7 +169,8 @@ def test_views_and_streams_take_storage_options(spark: SparkSession, s3: dict[st
         assert query.awaitTermination(60)
         assert spark.table("streamed").count() == 3
     finally:
-        spark.sql("DROP VIEW IF EXISTS on_s3")
+        for view in ("on_s3", "streamed"):
+            spark.sql(f"DROP VIEW IF EXISTS {view}")
         hoodie.spark.unregister(spark)
 
 
