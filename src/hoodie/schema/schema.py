@@ -199,8 +199,7 @@ def _merge(
         kind = widen(old, new) if nested or keep else grown(old, new)
         words = f"column {path} is {spark_name(old)} in the table and {spark_name(new)} in the batch"
         if kind is None:
-            pandas = ", in pandas by .dt.date" if pa.types.is_date(old) and pa.types.is_timestamp(new) else ""
-            problems.append(f"{words}: cast it to {spark_name(old)}{pandas}")
+            problems.append(f"{words}: cast it to {spark_name(old)}{_another_way(old, new, nested)}")
             kind = old
         elif keep and kind != old:
             problems.append(
@@ -213,6 +212,18 @@ def _merge(
     if kind == pa.string() and AVRO_DEFAULT in marks:
         marks[AVRO_DEFAULT] = json.dumps(marks[AVRO_DEFAULT].decode()).encode()
     return merged.with_metadata(marks)
+
+
+def _another_way(old: pa.DataType, new: pa.DataType, nested: bool) -> str:
+    """How a cast is written in pandas, or left to the write; "": there is no more to say."""
+    types = pa.types
+    if types.is_timestamp(new) and types.is_date(old):
+        return ", in pandas by .dt.date"
+    if types.is_timestamp(new) and types.is_timestamp(old):
+        return ", in pandas by .dt." + ("tz_localize(its zone)" if old.tz else "tz_convert(None)")
+    if types.is_string(new) and not (nested or types.is_nested(old) or types.is_binary(old)):
+        return ", or write it with hoodie.write.read.text=true"
+    return ""
 
 
 # Avro's rule in the form that all readers keep: Java takes other letters too, hudi-rs does not.

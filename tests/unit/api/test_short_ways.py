@@ -43,6 +43,12 @@ def test_a_table_gives_its_rows_as_frames_without_the_columns_of_hudi(table: Hoo
     assert table.dataset().to_table(columns=["id"], filter=pc.field("fare") < 2).to_pydict() == {"id": [1]}
 
 
+def test_rows_in_arrow_have_nothing_of_the_footers_of_files(table: HoodieTable[Rows]):
+    table.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0)))
+    assert table.to_arrow().schema.metadata is None
+    assert table.changes("earliest", filters="fare > 1").to_arrow().schema.metadata is None
+
+
 def test_the_result_of_a_write_is_an_instant(table: HoodieTable[Rows]):
     first = table.upsert(rows((1, "oslo", 1.0)))
     second = table.upsert(rows((2, "rome", 2.0)))

@@ -23,12 +23,13 @@ from support.nightly import covering
 
 COLUMNS = {
     "id": pa.int64(), "n": pa.int64(), "i": pa.int32(), "x": pa.float64(), "b": pa.bool_(), "s": pa.string(),
-    "d": pa.date32(), "m": pa.decimal128(10, 2),
+    "d": pa.date32(), "m": pa.decimal128(10, 2), "at": pa.timestamp("us", "UTC"), "local": pa.timestamp("us"),
 }  # fmt: skip
 FIRST: dict[str, list[Any]] = {
     "id": [1, 2], "n": [2**53 + 1, None], "i": [7, None], "x": [0.5, None], "b": [True, None], "s": ["a", None],
-    "d": [dt.date(2024, 1, 31), None], "m": [None, None],
+    "d": [dt.date(2024, 1, 31), None], "m": [None, None], "at": [None, None], "local": [None, None],
 }  # fmt: skip
+NOON = dt.datetime(2024, 1, 31, 12)
 
 
 @pytest.fixture
@@ -152,7 +153,10 @@ def test_whole_numbers_of_pandas_fit_keys_of_a_smaller_type(tmp_path: Path):
         ({"i": [True]}, "column i is int in the table and boolean in the batch: cast it to int"),
         ({"x": [2**53 + 1]}, "column x is double in the table, which does not hold the bigint value 9007199254740993"),
         ({"x": pa.array([2**63], pa.uint64())}, "not hold the unsigned bigint value 9223372036854775808"),
-        ({"d": ["2024-01-31"]}, "column d is date in the table and string in the batch: cast it to date"),
+        ({"d": ["2024-01-31"]}, "date in the table and string .*: cast it to date, or .* hoodie.write.read.text=true"),
+        ({"d": [NOON]}, "d is date in the table and timestamp_ntz .*: cast it to date, in pandas by .dt.date"),
+        ({"at": [NOON]}, r"at is timestamp .*: cast it to timestamp, in pandas by .dt.tz_localize\(its zone\)"),
+        ({"local": [NOON.replace(tzinfo=dt.UTC)]}, r"cast it to timestamp_ntz, in pandas by .dt.tz_convert\(None\)"),
         ({"b": [1]}, "column b is boolean in the table and bigint in the batch: cast it to boolean"),
     ],
 )
