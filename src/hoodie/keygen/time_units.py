@@ -40,10 +40,11 @@ class PartitionColumn:
 def partition_columns(names: Sequence[str]) -> tuple[PartitionColumn, ...]:
     """The partition columns of `partition_by`.
 
-    names   columns, one of which may be within `year(...)`, `month(...)`, `day(...)` or `hour(...)`
+    names   columns, one of which may be within `year(...)`, `month(...)`, `day(...)` or `hour(...)`; a text may have
+            several, with commas between
     Raises  InvalidInput on another function, and on two units
     """
-    columns = tuple(_column(name) for name in names)
+    columns = tuple(_column(name.strip()) for text in names for name in text.split(","))
     timed = [column for column in columns if column.unit is not None]
     if len(timed) > 1:
         raise InvalidInput(

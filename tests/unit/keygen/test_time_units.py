@@ -24,6 +24,7 @@ def test_a_unit_stands_around_its_column() -> None:
     day = PartitionColumn("at", PartitionUnit.DAY)
     assert partition_columns(["city", " Day( at ) "]) == (PartitionColumn("city"), day)
     assert partition_columns(["at:TIMESTAMP", "a.b"]) == (PartitionColumn("at:TIMESTAMP"), PartitionColumn("a.b"))
+    assert partition_columns(["city, day(at)"]) == (PartitionColumn("city"), day)
     assert partition_columns(["hour(a.b)"]) == (PartitionColumn("a.b", PartitionUnit.HOUR),)
     for bad, words in (("week(at)", "week is no unit of time"), ("day(at", "expected a column"), ("day()", "expected")):
         with pytest.raises(InvalidInput, match=words):
