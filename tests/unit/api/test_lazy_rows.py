@@ -1,7 +1,8 @@
 """Rows that Polars, DuckDB and pyarrow read when they need them, with their own columns, filters and limits."""
 
 import datetime as dt
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 
 import hoodie
 from hoodie.api.arrow import rows as rows_module
+from hoodie.api.arrow.dataset import RowsDataset
 from hoodie.api.arrow.rows import Rows
 from hoodie.errors import InvalidInput
+from hoodie.reading.filters.predicate import Tests
 from hoodie.reading.scan import ScanPlan
 
 
@@ -100,6 +103,33 @@ def test_pyarrow_scans_the_rows_as_a_dataset(rows: Rows, scans: list[ScanPlan]):
     for refused in (data.get_fragments, lambda: data.join(data, "id"), lambda: data.sort_by("id")):
         with pytest.raises(InvalidInput, match="read them first"):
             refused()
+
+
+def test_a_dataset_is_read_by_the_thread_that_asks_and_no_further_than_it_asks():
+    """pyarrow's scanner reads ahead in a thread of its own: where it outlives Python, the process aborts or hangs."""
+    threads: list[int] = []
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+
+    def fetch(columns: Sequence[str], _: Tests) -> Iterator[pa.RecordBatch]:
+        for number in range(40):
+            threads.append(threading.get_ident())
+            yield pa.record_batch({name: [number] * 3 for name in columns}, pa.schema(map(schema.field, columns)))
+
+    data = RowsDataset(schema, fetch)
+    assert data.head(4).num_rows == 4
+    assert next(data.to_batches(filter=pc.field("id") == 1)).num_rows == 0
+    assert threads == [threading.get_ident()] * 3
+    assert pl.scan_pyarrow_dataset(data).head(2).collect().height == 2
+    assert len(duckdb.sql("select id from data where n >= 0 limit 2").fetchall()) == 2
+    assert len(threads) < 20
+    assert data.take([0, 119]).to_pydict() == {"id": [0, 39], "n": [0, 39]}
+    assert data.count_rows(filter=pc.field("n") > 9) == 90
+    assert data.to_table(columns=[]).num_rows == 120
+
+
+def test_a_dataset_is_written_by_pyarrow(rows: Rows, tmp_path: Path):
+    ds.write_dataset(rows.dataset(), tmp_path / "copy", format="parquet")
+    assert ds.dataset(tmp_path / "copy").to_table().sort_by("id") == rows.to_arrow().sort_by("id")
 
 
 def test_filters_of_both_are_kept(tmp_path: Path):

@@ -1,7 +1,7 @@
 """Rows as a dataset of pyarrow's: DuckDB, Polars and pyarrow itself scan it, with their columns and filter."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -17,6 +17,46 @@ from hoodie.reading.filters.selection import filter_columns
 
 #: Texts that pyarrow shows of an expression as SQL has them.
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:/-]*", re.A)
+
+
+class RowsScanner:
+    """What pyarrow's `Scanner` does, in the thread that asks for rows: a limit ends the reading.
+
+    pyarrow's own reads on in a thread of its own, and ends the process with an abort where that outlives Python.
+    """
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], scan: dict[str, Any]) -> None:
+        self._source, self._scan = batches, scan
+        self.dataset_schema = schema
+        self.projected_schema = self._scanned(schema.empty_table()).projected_schema
+
+    def _scanned(self, rows: pa.Table | pa.RecordBatch) -> ds.Scanner:
+        return ds.dataset(rows).scanner(**self._scan)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._source:
+            yield from self._scanned(batch).to_batches()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        return self.to_reader().read_all()
+
+    def head(self, num_rows: int) -> pa.Table:
+        batches = []
+        for batch in self.to_batches():
+            batches.append(batch.slice(0, num_rows))
+            num_rows -= batches[-1].num_rows
+            if num_rows <= 0:
+                break
+        return pa.Table.from_batches(batches, self.projected_schema)
+
+    def take(self, indices: Any) -> pa.Table:
+        return self.to_table().take(indices)
+
+    def count_rows(self) -> int:
+        return sum(batch.num_rows for batch in self.to_batches())
 
 
 class RowsDataset(ds.Dataset):  # type: ignore[misc]
@@ -38,23 +78,24 @@ class RowsDataset(ds.Dataset):  # type: ignore[misc]
 
     def scanner(
         self, columns: Sequence[str] | dict[str, Any] | None = None, filter: pc.Expression | None = None, **options: Any
-    ) -> ds.Scanner:
+    ) -> Any:
         """The rows as a scanner, which can be read once. Arguments as of `pyarrow.dataset.Dataset.scanner`.
 
         Files of partitions, and row groups, of which the filter says that they have no such row are not read.
         """
         schema = self._rows_schema
-        needed = schema.names
-        if columns is None or not isinstance(columns, dict):
-            requested_columns = schema.names if columns is None else list(columns)
-            needed = filter_columns(filter, schema, requested_columns) or schema.names[:1]
+        requested_columns = [] if isinstance(columns, dict) else schema.names if columns is None else list(columns)
+        needed = filter_columns(filter, schema, requested_columns) or schema.names[:1]
+        if isinstance(columns, dict):
+            needed = schema.names
         scan_options = {
             name: value for name, value in options.items() if name in ("batch_size", "use_threads", "memory_pool")
         }
         read = pa.schema([schema.field(name) for name in needed])
         batches = self._fetch(needed, tests_of_arrow(filter, schema))
-        reader = pa.RecordBatchReader.from_batches(read, batches)
-        return ds.Scanner.from_batches(reader, columns=columns, filter=filter, **scan_options)
+        if columns is filter is None and set(options) == {"use_threads"}:  # `write_dataset` takes none but pyarrow's
+            return ds.Scanner.from_batches(pa.RecordBatchReader.from_batches(read, batches), **scan_options)
+        return RowsScanner(read, batches, {"columns": columns, "filter": filter, **scan_options})
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise InvalidInput("rows of a table are scanned only: read them first, by to_table() or to_batches()")
