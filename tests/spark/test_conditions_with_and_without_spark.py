@@ -5,6 +5,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -12,7 +14,8 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.api.table import HoodieTable
 from support.expressions import rows
-from support.nightly import nightly
+from support.nightly import nightly, scaled
+from support.statements import Statements, keyed_rows
 
 Source = Callable[[pa.Table], Any]
 COLUMNS = ["i", "l", "x", "p", "s", "b", "d", "t"]
@@ -77,3 +80,63 @@ def test_rows_stay_the_same_as_on_a_table_with_spark(
         )
         assert repr(own.to_pylist()) == repr(theirs.to_pylist()), number
     assert own.num_rows
+
+
+def _executed(table: HoodieTable[Any], statement: tuple[Any, ...], source: Any, frames: Any) -> Any:
+    name, *arguments = statement
+    if name == "update":
+        return table.update(*arguments, frames=frames)
+    if name == "delete":
+        return table.delete(where=arguments[0], frames=frames)
+    pairs, clauses = arguments
+    merge = table.merge(source, pairs, frames=frames)
+    for clause, *values, condition in clauses:
+        merge = getattr(merge, clause)(*values, condition=condition)
+    return merge.execute()
+
+
+#: What frames without Spark come as.
+FORMS: list[Source] = [
+    lambda rows: rows,
+    lambda rows: rows.to_reader(),
+    lambda rows: pl.DataFrame(rows),
+    lambda rows: duckdb.from_arrow(rows),
+]
+
+
+@pytest.mark.parametrize("seed", range(scaled(2, 30)))
+def test_random_statements_do_the_same_with_and_without_spark(spark: SparkSession, tmp_path: Path, seed: int):
+    random = Random(seed)
+    settings: dict[str, Any] = {
+        "record_key": random.choice(["id", ["id", "city"]]),
+        "partition_by": random.choice([None, "city"]),
+        "table_type": random.choice(["COPY_ON_WRITE", "MERGE_ON_READ"]),
+        "options": {"hoodie.write.table.version": random.choice([6, 8, 9])},
+    }
+    theirs = hoodie.create_table(str(tmp_path / "spark"), spark=spark, **settings)
+    own = hoodie.create_table(str(tmp_path / "own"), **settings)
+    first = keyed_rows(random, range(40))
+    for table in (theirs, own):
+        hoodie.open_table(table.path).upsert(first)
+    statements = Statements(random)
+    for _ in range(5):
+        statement = statements.any()
+        source = keyed_rows(random, sorted(random.sample(range(60), 20)))
+        frame = keyed_rows(random, range(0, 60, 7))
+        spark.createDataFrame(frame).createOrReplaceTempView("f")
+        form = random.choice(FORMS)
+        runs: list[tuple[HoodieTable[Any], Any, Any]] = [
+            (theirs, spark.createDataFrame(source), None),
+            (own, form(source), {"f": form(frame)}),
+        ]
+        results: list[Any] = []
+        for table, rows, frames in runs:
+            try:
+                result = _executed(table, statement, rows, frames)
+                results.append((result.inserted, result.updated, result.deleted))
+            except Exception as error:  # of two kinds: Spark's own, where it evaluates
+                results.append(f"refused: {error}")
+        refused = [str(result).startswith("refused") for result in results]
+        assert results[0] == results[1] or all(refused), (statement, results)
+        stored = [hoodie.open_table(table.path).to_arrow().sort_by("id").to_pylist() for table in (theirs, own)]
+        assert repr(stored[0]) == repr(stored[1]), statement
