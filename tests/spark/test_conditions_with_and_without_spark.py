@@ -130,9 +130,9 @@ def test_random_statements_do_the_same_with_and_without_spark(spark: SparkSessio
             (own, form(source), {"f": form(frame)}),
         ]
         results: list[Any] = []
-        for table, rows, frames in runs:
+        for table, brought, frames in runs:
             try:
-                result = _executed(table, statement, rows, frames)
+                result = _executed(table, statement, brought, frames)
                 results.append((result.inserted, result.updated, result.deleted))
             except Exception as error:  # of two kinds: Spark's own, where it evaluates
                 results.append(f"refused: {error}")

@@ -36,13 +36,11 @@ _PAIRS = [
 def keyed_rows(random: Random, keys: Sequence[int]) -> pa.Table:
     """Rows with these keys, in three cities."""
     table = rows(random, len(keys)).select(list(COLUMNS))
+    columns = {name: table.column(name) for name in COLUMNS}
     # Sums of the greatest numbers end most statements, and so does a `like` whose pattern is this text.
-    mild = {"i": pa.array([1, None, -7, 0, 100] * len(keys), pa.int32()), "l": pa.array([7, 2**33, None] * len(keys))}
-    texts = pa.array([None if text == "a\\b" else text for text in table.column("s").to_pylist()], pa.string())
-    columns = {**{name: table.column(name) for name in COLUMNS}, "s": texts}
-    columns |= {
-        name: values.take(pa.array(random.sample(range(len(keys)), len(keys)))) for name, values in mild.items()
-    }
+    for name, pool in {"i": [1, None, -7, 0, 100], "l": [7, 2**33, None]}.items():
+        columns[name] = pa.array([random.choice(pool) for _ in keys], columns[name].type)
+    columns["s"] = pa.array([None if text == "a\\b" else text for text in columns["s"].to_pylist()])
     cities = pa.array([f"c{key % 3}" for key in keys])
     return pa.table({"id": pa.array(keys, pa.int64()), "city": cities, **columns})
 
