@@ -107,9 +107,10 @@ class Moment(_ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from hoodie.errors import InvalidInput
         from hoodie.timeline.points import query_instant
+        from hoodie.view.incremental import is_earliest
 
         text = str(value)
-        if text != "earliest" or param is None or param.name != "begin":
+        if not (param is not None and param.name == "begin" and is_earliest(text)):
             try:
                 query_instant(text)
             except InvalidInput as problem:

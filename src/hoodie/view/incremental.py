@@ -57,6 +57,11 @@ def is_word(point: Point, word: str) -> bool:
     return isinstance(point, str) and point.strip().lower() == word
 
 
+def is_earliest(point: Point) -> bool:
+    """Whether a point is before all commits."""
+    return is_word(point, EARLIEST) or (isinstance(point, str) and re.fullmatch("0+", point) is not None)
+
+
 def moment(
     timeline: Timeline,
     point: Point,
@@ -77,7 +82,7 @@ def moment(
     Raises       InvalidInput when it is of another form, or a begin in the future; InstantNotFound when the instant is
                  pending
     """
-    if is_word(point, EARLIEST) or (isinstance(point, str) and re.fullmatch("0+", point)):
+    if is_earliest(point):
         return ""
     if isinstance(point, str) and is_instant(point):
         if point in completions.values():

@@ -152,6 +152,8 @@ def test_changes_are_those_of_the_range(lake: Path, hoodie: Terminal) -> None:
     assert found["rows"]
     assert len(hoodie.result("changes", lake / "a")["rows"]) == 4
     hoodie("changes", lake / "a", "--begin", "yesterday", status=2)
+    for beginning in ("earliest", "Earliest", "000"):
+        assert hoodie.result("changes", lake / "a", "--begin", beginning) == hoodie.result("changes", lake / "a")
 
 
 def test_change_data_is_printed_with_the_rows_before_and_after(tmp_path: Path, hoodie: Terminal) -> None:
