@@ -150,7 +150,8 @@ class Lock:
 
     def __enter__(self) -> Self:
         if self.real and not self.acquire():
-            waited = (self.options.wait * (self.options.retries + 1)) / 1000
+            options = self.options
+            waited = (options.wait * (options.retries + 1) + options.retry_wait * options.retries) / 1000
             raise LockTimeout(
                 f"could not acquire the {self.what} within {waited:g} s; {self._holder or 'another writer'} holds it. "
                 "Wait for that writer to end, or give this one more time (hoodie.write.lock.wait_time_ms, "

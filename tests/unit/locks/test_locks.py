@@ -75,6 +75,8 @@ def test_a_lock_that_another_holds_is_tried_again_as_often_as_the_options_say():
     lock = Lock("lock", attempt, LockOptions(wait=0, retries=2, retry_wait=700), sleep=pauses.append)
     assert not lock.acquire()
     assert (len(attempts), pauses) == (3, [0.7, 0.7])
+    with pytest.raises(LockTimeout, match=r"within 1\.4 s; another holds it"):
+        lock.__enter__()
 
 
 @pytest.mark.parametrize("provider", LOCAL)
