@@ -107,7 +107,8 @@ def keys_as_rows(keys: Any, storage: Storage) -> Any:
     try:
         return pa.table({columns[0]: _of_kind(keys, kind) if column else _key_array(list(keys), kind)})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
-        raise InvalidInput(f"the list of keys holds what {columns[0]!r} ({kind}) does not: {problem}") from problem
+        reason = f"{problem}{_way_to_rows(keys)}"
+        raise InvalidInput(f"the list of keys holds what {columns[0]!r} ({kind}) does not: {reason}") from problem
 
 
 def is_column(values: Any) -> bool:
@@ -248,6 +249,8 @@ def _way_to_rows(rows: object) -> str:
         return ". A list of dicts makes a table: pyarrow.Table.from_pylist(rows)"
     if hasattr(rows, "scanner") or hasattr(rows, "to_reader"):  # a dataset of pyarrow's, or a scanner
         return f". Read it: rows{'.scanner()' if hasattr(rows, 'scanner') else ''}.to_reader()"
+    if hasattr(rows, "snapshot"):
+        return ". A table's rows are rows.snapshot()"
     if isinstance(rows, (str, os.PathLike)):
         return ". A file is read first, such as by pyarrow.parquet.read_table(path) or pyarrow.csv.read_csv(path)"
     if isinstance(rows, Iterator) or (isinstance(rows, list) and rows and isinstance(rows[0], pa.RecordBatch)):

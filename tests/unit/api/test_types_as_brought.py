@@ -303,9 +303,13 @@ def test_what_has_rows_but_is_none_is_told_with_the_way(table: HoodieTable[Rows]
         (iter([batch]), r"RecordBatchReader\.from_batches"),
         ([batch], r"RecordBatchReader\.from_batches"),
         (tmp_path / "t.parquet", r"pyarrow\.parquet\.read_table"),
+        ([{"id": 1}], r"pyarrow\.Table\.from_pylist"),
+        (table, r"rows\.snapshot\(\)"),
     ):
         with pytest.raises(InvalidInput, match=way):
             table.upsert(rows)
+    with pytest.raises(InvalidInput, match=r"the list of keys holds .* pyarrow\.Table\.from_pylist"):
+        table.delete([{"id": 1}])
 
 
 def test_rows_that_are_pickled_say_what_to_send(table: HoodieTable[Rows]):
