@@ -18,7 +18,7 @@ from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Term, computed, elementwise, literal, spread
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form
-from hoodie.schema.types import spark_name
+from hoodie.schema.types import is_list, spark_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class StructValue:
 def assigned_value(value: Any, column: pa.Field, scope: Scope) -> Term | str:
     """What a clause assigns to a column, as `assigned`. Raises as `value_term`"""
     if not isinstance(value, StructValue):
-        return assigned(value_term(value, scope), column)
+        return assigned(value_term(value, scope, column.type), column)
     fields, terms = list(column.type), list[Term]()
     for field in fields:
         term = assigned_value(value.fields[field.name], field.with_name(f"{column.name}.{field.name}"), scope)
@@ -46,14 +46,17 @@ def assigned_value(value: Any, column: pa.Field, scope: Scope) -> Term | str:
     return computed(column.type, elementwise(struct), *terms)
 
 
-def value_term(value: Any, scope: Scope) -> Term:
-    """What a clause assigns: SQL text, or a plain value of Python's. Raises InvalidInput"""
+def value_term(value: Any, scope: Scope, column: pa.DataType | None = None) -> Term:
+    """What a clause assigns: SQL text, or a plain value of Python's. Raises InvalidInput
+
+    column  the type of the column, which a list that tells none has, and by which a dict is a map
+    """
     if isinstance(value, str):
         return _expression(value, scope)
     if isinstance(value, pa.Scalar):
         return Term(value.type, lambda block: value)
     try:
-        scalar = scalar_of(value)
+        scalar = scalar_of(value) if column is None else _scalar_for(value, column)
         if arrow.is_timestamp(scalar.type):
             scalar = scalar.cast(pa.timestamp("us", scalar.type.tz))  # fails where nanoseconds would be lost
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
@@ -66,6 +69,16 @@ def value_term(value: Any, scope: Scope) -> Term:
     if arrow.is_nested(stored):
         return Term(scalar.type, lambda block: scalar)
     return literal(scalar.cast(stored).as_py(), stored)
+
+
+def _scalar_for(value: Any, column: pa.DataType) -> pa.Scalar:
+    if arrow.is_map(column) and isinstance(value, dict):
+        items = pa.array(list(value.values()))
+        return pa.scalar(
+            list(value.items()), pa.map_(pa.string(), items.type) if items.null_count < len(items) else column
+        )
+    untyped = is_list(column) and isinstance(value, list) and not any(part is not None for part in value)
+    return pa.scalar(value, column) if untyped else scalar_of(value)
 
 
 def scalar_of(value: Any) -> pa.Scalar:

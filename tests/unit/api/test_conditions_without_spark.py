@@ -289,10 +289,14 @@ def test_what_cannot_be_meant_is_refused_and_changes_nothing(tmp_path: Path, cal
         (pa.timestamp("us"), np.datetime64("2024-03-01T10:30"), dt.datetime(2024, 3, 1, 10, 30)),
         (pa.timestamp("us"), np.datetime64("2024-03-01T10:30", "ns"), dt.datetime(2024, 3, 1, 10, 30)),
         (pa.float64(), np.float32("nan"), "nan"),
+        (pa.list_(pa.int64()), [], []),
+        (pa.list_(pa.int64()), [None], [None]),
+        (pa.map_(pa.string(), pa.int64()), {"a": 1}, [("a", 1)]),
+        (pa.map_(pa.string(), pa.int64()), {}, []),
     ],
-    ids=["NA", "NaT", "numpy's day", "numpy's time", "numpy's nanoseconds", "NaN"],
+    ids=["NA", "NaT", "numpy's day", "numpy's time", "numpy's nanoseconds", "NaN", "[]", "[None]", "dict", "{}"],
 )
-def test_an_update_takes_the_values_of_pandas_and_numpy(tmp_path: Path, kind: pa.DataType, value: Any, stored: Any):
+def test_an_update_takes_values_that_are_no_sql(tmp_path: Path, kind: pa.DataType, value: Any, stored: Any):
     table = hoodie.create_table(str(tmp_path / "t"), record_key="id")
     table.upsert(pa.table({"id": [1], "x": pa.nulls(1, kind)}))
 
