@@ -7,8 +7,8 @@ from hoodie.config.table import TimelineZone
 from hoodie.errors import InvalidInput, clause
 from hoodie.model.instant import format_time
 
-#: A point in time: text, or a datetime or date of Python.
-Point = str | dt.date
+#: A point in time: text, a datetime or date of Python, or a number as `time.time()` gives it.
+Point = str | dt.date | float
 
 _INSTANT = re.compile(r"\d{14}|\d{17}", re.ASCII)
 _BEGINNING = re.compile(r"\d{4,17}", re.ASCII)
@@ -36,14 +36,16 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
 
     point    `yyyyMMddHHmmss[SSS]`; the beginning of one, which is before all instants that begin so; ISO text such as
              `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`; seconds (10 digits) or milliseconds (13
-             digits) since 1970, as in Hudi 1.2; a datetime or a date. What names no zone is local, as in Python
+             digits) since 1970, as in Hudi 1.2, also as a number; a datetime or a date. What names no zone is local, as
+             in Python
     zone     the table's
     returns  without milliseconds, as text, the end of that second or minute; a date is its midnight
     Raises   InvalidInput
     """
     if isinstance(point, str) and _INSTANT.fullmatch(point):
         return point if len(point) == 17 else f"{point}999"
-    if isinstance(point, str) and (epoch := _EPOCH.fullmatch(point)):
+    number = f"{point * 1000:.0f}" if isinstance(point, float) else str(point)
+    if epoch := _EPOCH.fullmatch(number):
         point = dt.datetime.fromtimestamp(int(epoch[1]), dt.UTC).replace(microsecond=int(epoch[2] or 0) * 1000)
     elif isinstance(point, str) and _BEGINNING.fullmatch(point):
         return f"{max(0, int(point.ljust(17, '0')) - 1):017}"  # ranges begin after what is given
@@ -58,8 +60,7 @@ def _moment(point: Point) -> dt.datetime:
     """Raises ValueError, without words on what is neither a date nor text of this form"""
     if isinstance(point, dt.date):
         return point if isinstance(point, dt.datetime) else dt.datetime.combine(point, dt.time())
-    parts = _ISO.fullmatch(point) if isinstance(point, str) else None
-    if parts is None:
+    if not isinstance(point, str) or (parts := _ISO.fullmatch(point)) is None:
         raise ValueError
     text = point[: parts.end("day")]
     if parts["minute"]:

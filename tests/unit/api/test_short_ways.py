@@ -68,6 +68,18 @@ def test_an_instant_of_the_history_is_a_point_in_time(table: HoodieTable[Rows]):
     assert table.as_of(first).count() == table.changes(first).count() == 1
 
 
+def test_numbers_are_seconds_or_milliseconds_since_1970(table: HoodieTable[Rows]):
+    first = table.upsert(rows((1, "oslo", 1.0)))
+    table.upsert(rows((2, "rome", 2.0)))
+    moment = dt.datetime.strptime(first.instant, "%Y%m%d%H%M%S%f").replace(tzinfo=dt.UTC).timestamp()
+    for number in (moment, round(moment * 1000)):
+        assert table.as_of(number).count() == table.changes(number).count() == 1
+    assert table.as_of(int(moment) + 3600).count() == 2
+    for number in (0, int(first.instant), float("nan"), True):
+        with pytest.raises(InvalidInput, match="not a point in time"):
+            table.as_of(number)
+
+
 def test_what_names_an_instant_is_taken_where_one_is_to_be_named(table: HoodieTable[Rows]):
     table.upsert(rows((1, "oslo", 1.0)))
     second = table.upsert(rows((2, "rome", 2.0)))
