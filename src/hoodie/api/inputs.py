@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput, SchemaMismatch, clause
-from hoodie.keygen.arrow_keys import is_text, type_at
+from hoodie.keygen.arrow_keys import BYTES, is_text, type_at
 from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.table_schema import read_schema
@@ -181,7 +181,7 @@ def _refuse_other_zone(have: pa.DataType, kind: pa.DataType) -> None:
 def same_kind(one: pa.DataType, other: pa.DataType) -> bool:
     """Whether both are text, truth values, times, bytes, or none of these, which are not made of each other."""
     return all(
-        is_one(one) == is_one(other) for is_one in (is_text, arrow.is_boolean, arrow.is_temporal, arrow.is_binary)
+        is_one(one) == is_one(other) for is_one in (is_text, arrow.is_boolean, arrow.is_temporal, BYTES.__contains__)
     )
 
 

@@ -69,6 +69,10 @@ def in_units_of(keygen: KeyGenerator, schema: pa.Schema) -> KeyGenerator:
     return replace(keygen, times=times) if times else keygen
 
 
+#: Types of bytes of any length.
+BYTES = frozenset({pa.binary(), pa.large_binary(), pa.binary_view()})
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are strings, in whichever layout."""
     return bool(arrow.is_string(kind) or arrow.is_large_string(kind) or arrow.is_string_view(kind))
@@ -87,7 +91,7 @@ def text_of(
     kind = column.type
     if arrow.is_floating(kind) and not arrow.is_float16(kind):
         return number_text(column)
-    if arrow.is_binary(kind) or arrow.is_large_binary(kind) or arrow.is_fixed_size_binary(kind):
+    if kind in BYTES or arrow.is_fixed_size_binary(kind):
         return by_distinct_value(column, lambda value: bytes(value).hex())
     if arrow.is_timestamp(kind):
         if consistent and kind.tz is not None:

@@ -441,6 +441,14 @@ def test_keys_come_as_categories_of_polars(tmp_path: Path):
     assert table.get(pl.Series(["b", "x"], dtype=pl.Enum(["b", "x"]))).rows.to_arrow().to_pylist() == [{"id": "b"}]
 
 
+def test_keys_of_bytes_come_from_polars(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.upsert(pa.table({"id": [b"x", b"\xff"]}))
+    for keys in (pl.Series([b"x"]), pl.DataFrame({"id": [b"x"]}), pa.array([b"x"], pa.large_binary())):
+        assert table.get(keys).rows.to_arrow().to_pylist() == [{"id": b"x"}]
+    assert table.delete(table.to_polars()["id"]).deleted == 2
+
+
 def test_maps_of_views_fit_maps_of_texts(tmp_path: Path):
     """Arrow takes and filters no maps whose values are views."""
     table = hoodie.create_table(tmp_path, name="t", record_key="id")
