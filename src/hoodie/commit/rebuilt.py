@@ -17,9 +17,6 @@ from hoodie.timeline.load import clustering_inputs, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import data_files, list_partitions
 
-#: What an empty file says.
-_NOTHING = CommitMetadata(operation=Operation.UNKNOWN)
-
 
 def read_whole(storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata | None:
     """What a completed commit did; None when its file is empty or cannot be read. Raises FileNotFoundError"""
@@ -27,7 +24,7 @@ def read_whole(storage: Storage, timeline: Timeline, instant: Instant) -> Commit
         metadata = read_commit(storage, timeline, instant)
     except CorruptFile:
         return None
-    return None if metadata == _NOTHING else metadata
+    return None if metadata.says_nothing else metadata
 
 
 def rebuild_commit(

@@ -273,7 +273,9 @@ def _content(
             return None, _empty(scene, instant, path, states)
         if writes:
             metadata = read_commit(scene.storage, scene.timeline, instant)
-            return (metadata if instant.state is State.COMPLETED else None), []
+            if instant.state is not State.COMPLETED:
+                return None, []
+            return (None, _empty(scene, instant, path, states)) if metadata.says_nothing else (metadata, [])
         return (None if decode is None else decode(scene.storage.read(path), path)), []
     except FileNotFoundError:  # archived, or rolled back, since it was listed
         return None, []
@@ -284,7 +286,7 @@ def _content(
 def _empty(scene: Scene, instant: Instant, path: str, states: Mapping[State, Entry]) -> list[Finding]:
     action, state = instant.action, instant.state
     if state is State.COMPLETED:
-        problem = "the instant is completed and its file is empty: its writer died while publishing"
+        problem = "the instant is completed and there is nothing in its file: its writer died while publishing"
         problem += ", and nothing says which files it wrote" if action in COMMITS else ""
         return list(damaged_instant(scene, instant, path, states, Fault.EMPTY, problem))
     needs = (action, state) in _DECODERS and (action, state) not in _MAY_BE_EMPTY

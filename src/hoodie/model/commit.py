@@ -96,6 +96,11 @@ class CommitMetadata(Displayed):
         return self.extra.get("schema", "")
 
     @property
+    def says_nothing(self) -> bool:
+        """Whether it is as that of an empty file: which files were written is lost."""
+        return self == CommitMetadata(operation=Operation.UNKNOWN)
+
+    @property
     def all_stats(self) -> tuple[WriteStat, ...]:
         """The statistics of all partitions."""
         return tuple(stat for part in self.stats.values() for stat in part)

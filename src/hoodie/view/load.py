@@ -200,7 +200,7 @@ def replaced_by(
     files_of  the files of some partitions
     """
     commit = read_commit(storage, timeline, instant)
-    if timeline.stamps.get(instant, (1, 0))[0]:
+    if not commit.says_nothing:
         return commit
     time = instant.requested
     if (groups := clustering_inputs(storage, timeline, time)) is None:

@@ -12,7 +12,7 @@ import hoodie
 from hoodie.cli.main import main
 from hoodie.doctor.examine import GRACE, Fault, examine
 from hoodie.doctor.repair import repair
-from hoodie.errors import InvalidInput
+from hoodie.errors import CommitNotChecked, InvalidInput
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
@@ -241,14 +241,14 @@ def stored(table: hoodie.HoodieTable) -> list[tuple[str, int]]:
     return sorted((row["id"], row["ts"]) for row in table.to_arrow().select(["id", "ts"]).to_pylist())
 
 
-def damage(table: hoodie.HoodieTable, instant: str, action: str, part: float) -> None:
-    """Leave a part of a completed instant's file."""
+def damage(table: hoodie.HoodieTable, instant: str, action: str, part: float | bytes) -> None:
+    """Leave a part of a completed instant's file, or another content."""
     (path,) = (
         path
         for path in Path(table.path, ".hoodie").rglob(f"{instant}*.{action}")
         if "metadata" not in path.parts and path.stat().st_size
     )
-    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * part)])
+    path.write_bytes(part if isinstance(part, bytes) else path.read_bytes()[: int(path.stat().st_size * part)])
 
 
 def advice(table: hoodie.HoodieTable) -> str:
@@ -257,10 +257,10 @@ def advice(table: hoodie.HoodieTable) -> str:
 
 @pytest.mark.parametrize(
     ("part", "version", "table_type", "newer"),
-    covering([0, 0.6], "689", ["COPY_ON_WRITE", "MERGE_ON_READ"], range(3), pairs=True),
+    covering([0, 0.6, b"{}"], "689", ["COPY_ON_WRITE", "MERGE_ON_READ"], range(3), pairs=True),
 )
 def test_commits_are_rolled_back_as_the_doctor_says_down_to_a_damaged_one(
-    newer: int, table_type: str, version: str, part: float, tmp_path: Path
+    newer: int, table_type: str, version: str, part: float | bytes, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path / "t", version, table_type)
     before = stored(table)
@@ -268,6 +268,10 @@ def test_commits_are_rolled_back_as_the_doctor_says_down_to_a_damaged_one(
     for number in range(newer):
         table.upsert(pa.table({"id": ["a", "d"], "ts": [8 + number, 8]}))
     damage(table, damaged, "commit" if table_type == "COPY_ON_WRITE" else "deltacommit", part)
+    if part in (0, b"{}"):
+        for cdc in (False, True):
+            with pytest.warns(CommitNotChecked, match=f"{damaged}.*its changes are left out"):
+                table.changes("000", cdc=cdc, options={"hoodie.read.cdc.infer": "true"}).to_arrow()
     if newer:
         assert f"{newer + 1} times `hoodie rollback TABLE`" in advice(table)
         with pytest.raises(InvalidInput, match="newer commit"):

@@ -430,9 +430,10 @@ def test_a_partition_asked_for_without_metafile_is_none():
         assert view_of(storage, ["p"]).groups == {}
 
 
-def test_an_empty_replace_commit_is_refused_where_rows_that_it_may_have_replaced_would_be_read_again():
+@pytest.mark.parametrize("content", [b"", b"{}"])
+def test_an_empty_replace_commit_is_refused_where_rows_that_it_may_have_replaced_would_be_read_again(content: bytes):
     files = [f"p/{METAFILE}", "p/f_0-0-0_1.parquet", "p/g_0-0-0_2.parquet", f"q/{METAFILE}", "q/h_0-0-0_2.parquet"]
-    storage = table(*files, _1__commit=b"", _2__replacecommit=b"")
+    storage = table(*files, _1__commit=b"", _2__replacecommit=content)
     for partitions in (None, ["p"]):
         with pytest.raises(CorruptFile, match=r"2\.replacecommit: it is empty, so .* p/f_0-0-0_1\.parquet"):
             view_of(storage, partitions)

@@ -14,7 +14,7 @@ from hoodie.errors import HistoryGone, InvalidOption, UnsupportedTable
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.row_changes import AFTER, BEFORE, OP, image_type
 from hoodie.model.files import FileGroupId, parse_data_file
-from hoodie.reading.changes.plan import commits_between
+from hoodie.reading.changes.plan import commits_between, read_commits
 from hoodie.reading.complete_view import refuse_lost_commit
 from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
@@ -22,7 +22,6 @@ from hoodie.reading.time_travel import paths_in
 from hoodie.storage.protocol import split
 from hoodie.table.state import TableState, on_newest
 from hoodie.timeline.cleanings import cleanings
-from hoodie.timeline.load import read_commit
 from hoodie.timeline.points import Point
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.change_data import ChangeStep, GoneFile, ImagesIn, change_steps, touched_partitions
@@ -125,7 +124,7 @@ def _change_data(state: TableState, begin: Point, end: Point | None, settings: R
     in_order = (
         sorted(span.commits, key=lambda instant: instant.completed) if span.timeline.layout == 2 else span.commits
     )
-    commits = [(instant, read_commit(state.storage, span.timeline, instant)) for instant in in_order]
+    commits = read_commits(state.storage, span.timeline, in_order)
     partitions = touched_partitions(commits)
     view = FileSystemView(span.timeline)
     if partitions:

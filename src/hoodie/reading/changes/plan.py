@@ -4,6 +4,7 @@ Source: docs/format/table-services.md 8 (incremental queries).
 """
 
 import datetime as dt
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie.config.read import DEFAULT_READ, HolePolicy, IncrementalOptions, ReadSettings
 from hoodie.config.table import TimelineZone
-from hoodie.errors import CorruptFile, HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
+from hoodie.errors import CommitNotChecked, CorruptFile, HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
@@ -23,6 +24,7 @@ from hoodie.reading.complete_view import complete_view, refuse_lost_commit
 from hoodie.reading.filters.path_globs import matches_file
 from hoodie.reading.slices.reader import SliceReader, WholeSlices, slice_reader
 from hoodie.reading.table_schema import read_schema
+from hoodie.storage.protocol import Storage
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.timeline.archive import commits_that_left
@@ -111,7 +113,7 @@ def plan_changes(
     if how.full_scan and any(instant in span.timeline.archived for instant in span.commits):
         return _whole_table(state, span, settings)  # as Hudi does, which looks for no files then
     storage, timeline = state.storage, span.timeline
-    commits = [(instant, read_commit(storage, timeline, instant)) for instant in span.commits]
+    commits = read_commits(storage, timeline, span.commits)
     span, commits = _without_log_compactions(span, commits)
     changes = touched(commits)
     then = replace(state, timeline=timeline)
@@ -153,6 +155,16 @@ def plan_changes(
         slices=tuple(replace(slice_, base=None) if slice_.group in old else slice_ for slice_ in slices),
         reader=replace(_reader_of_range(reader, times, timeline), whole=WholeSlices(reader.committed, old)),
     )
+
+
+def read_commits(
+    storage: Storage, timeline: Timeline, instants: Iterable[Instant]
+) -> list[tuple[Instant, CommitMetadata]]:
+    """The commits of a range. Warns CommitNotChecked of one that says nothing."""
+    commits = [(instant, read_commit(storage, timeline, instant)) for instant in instants]
+    for path in (timeline.path(instant) for instant, commit in commits if commit.says_nothing):
+        warnings.warn(CommitNotChecked(path, "there is nothing in it, and its changes are left out"), stacklevel=3)
+    return commits
 
 
 def _without_log_compactions(
