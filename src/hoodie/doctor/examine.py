@@ -140,7 +140,8 @@ def examine(
     findings += leftovers(scene)
     findings += other_tables(others)
     findings += temporaries(scene, tree)
-    findings += history or archives(scene, contents=all_columns)
+    history = history or list(archives(scene, contents=all_columns))
+    findings += history
     findings += unlisted_logs(scene)
     findings += damaged_definitions(scene)
     findings += wrong_lists(scene, contents, contents=rows)
@@ -148,7 +149,8 @@ def examine(
         findings += damaged_metafiles(scene)
     if engine:
         findings += ENGINES[engine](scene, contents)
-    if history or any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
+    lost_history = config.layout != 1 and any(f.severity is Severity.ERROR for f in history)
+    if lost_history or any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:

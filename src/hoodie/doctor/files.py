@@ -20,6 +20,7 @@ from hoodie.view.load import data_files, partition_depth
 from hoodie.view.published import all_published, find_missing, snapshot_files
 from hoodie.view.slices import FileSystemView
 
+_ANOTHERS = "Changes, and reads as of an instant, are wrong: restore the commit from a copy of the table"
 #: The files outside `.hoodie`, by path, as they were listed before the timeline.
 Present = Mapping[str, Entry]
 
@@ -264,15 +265,26 @@ def _published_twice(contents: Contents) -> Iterator[Finding]:
 
 
 def _of_another_commit(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """Commits that name a base file of another commit of the timeline."""
-    times = {instant.requested for instant in contents.commits}
-    for instant, metadata in sorted(contents.commits.items()):
-        files = (parse_data_file(*split(path), 0) for path in sorted(metadata.paths))
-        bases = (file for file in files if isinstance(file, BaseFile) and file.instant != instant.requested)
-        if (file := next((base for base in bases if base.instant in times), None)) is not None:
-            problem = f"it names {file.path}, which instant {file.instant} wrote: the content is another commit's"
-            advice = "Changes, and reads as of an instant, are wrong: restore it from a copy of the table"
-            yield Finding(Severity.ERROR, Fault.UNREADABLE, scene.timeline.path(instant), problem, advice)
+    """Commits that name a file of another commit of the timeline, which does not name it. (Logs of version 6 have the
+    instant of a base file.)"""
+    files = {
+        instant: [file for path in sorted(metadata.paths) if (file := parse_data_file(*split(path), 0)) is not None]
+        for instant, metadata in sorted(contents.commits.items())
+    }
+    times = {instant.requested for instant in files}
+    slices = {(file.group, file.base_instant) for instant in files for file in files[instant] if _is_own(file, instant)}
+    for instant, named in files.items():
+        others = [file for file in named if not _is_own(file, instant) and file.base_instant in times]
+        strange = (
+            file for file in others if isinstance(file, BaseFile) or (file.group, file.base_instant) not in slices
+        )
+        if (file := next(strange, None)) is not None:
+            problem = f"it names {file.path}, which instant {file.base_instant} wrote: the content is another commit's"
+            yield Finding(Severity.ERROR, Fault.UNREADABLE, scene.timeline.path(instant), problem, _ANOTHERS)
+
+
+def _is_own(file: BaseFile | LogFile, instant: Instant) -> bool:
+    return file.base_instant == instant.requested
 
 
 def _sizes(published: PublishedFiles, present: Present, *, rows: bool) -> Iterator[Finding]:
@@ -304,12 +316,7 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
         path = file.path
         by_name = isinstance(file, BaseFile) or scene.timeline.layout == 2  # else by the blocks of the log
         if path in published.stats and by_name and instant not in pending and not visible.committed(instant):
-            owner = published.stats[path][0].requested
-            problem = f"{owner} names it, and it is of instant {instant}, which is not on the timeline: readers miss it"
-            advice = (
-                f"Were the files of {owner} renamed? Give them the instant {instant} again, or restore them from a copy"
-            )
-            yield Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
+            yield of_another_instant(path, published.stats[path][0].requested, instant)
         if instant in pending or path in saved or path in published.stats or path in published.changes:
             continue
         if not scene.is_settled(present[path].mtime):
@@ -328,6 +335,17 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
             problem = f"of instant {instant}, which is not on the timeline: a write that was never published"
             advice = "Readers ignore it as long as the timeline begins before it: it can be deleted"
             yield Finding(Severity.WARNING, Fault.ORPHAN, path, problem, advice, Remedy(Mend.DELETE, path))
+
+
+def of_another_instant(path: str, owner: str, instant: str, *, lost: bool = True) -> Finding:
+    """A file whose commit has another instant than its rows. lost: theirs is not on the timeline"""
+    problem = f"{owner} names it, and it is of instant {instant}"
+    if not lost:
+        problem = f"{problem}: the content of the commit is another one's"
+        return Finding(Severity.ERROR, Fault.UNREADABLE, path, problem, _ANOTHERS)
+    problem = f"{problem}, which is not on the timeline: readers miss it"
+    advice = f"Were the files of {owner} renamed? Give them the instant {instant} again, or restore them from a copy"
+    return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
 
 
 def _lost_changes(log: LogFile) -> Finding:

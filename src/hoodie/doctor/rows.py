@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie.config.read import ReadSettings
 from hoodie.display.progress import counted
-from hoodie.doctor.files import PublishedFiles, wrong_size
+from hoodie.doctor.files import PublishedFiles, of_another_instant, wrong_size
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import (
     CorruptFile,
@@ -252,6 +252,10 @@ def _logs(scene: Scene, published: PublishedFiles, slice_: FileSlice) -> list[Fi
             instant, stat = published.stats[log.path]
             if 0 < stat.file_size < log.size and _counts_behind(scene, log, stat.file_size):
                 findings.append(wrong_size(log.path, log.size, instant, stat.file_size))
+            # In layout 2 its name tells.
+            elif scene.timeline.layout == 1 and (writers := _writers(scene, log)) and instant.requested not in writers:
+                time, visible = max(writers), scene.timeline.visible()
+                findings.append(of_another_instant(log.path, instant.requested, time, lost=not visible.committed(time)))
             continue
         writers = _writers(scene, log)
         for time in sorted(writers & by_time.keys() & names.keys()):

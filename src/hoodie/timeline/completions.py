@@ -31,7 +31,8 @@ def with_history(
     """The timeline, knowing also when `instants` completed that left it. Layout 1 keeps no such record.
 
     rows    files of them hold rows of the table
-    Raises  CorruptFile, also when there is no history and one with rows is older than the timeline
+    Raises  CorruptFile, also when there is no history and one with rows is older than the timeline, or one is in a file
+            that the current manifest does not list
 
     Opens only files of the history whose range may hold one of them.
     """
@@ -52,12 +53,30 @@ def with_history(
                 f"begins at {timeline.first_commit}: they were archived",
                 advice="Restore the folder from a copy of the table. If nothing was ever archived, delete those files",
             )
-    for name in history_files(storage, config.history_folder, version):
-        oldest, newest = history_span(name)
-        inside = [time for time in times if oldest <= time <= newest]
-        if inside:
-            history |= _completions(storage, f"{config.history_folder}/{name}", inside)
+    names = history_files(storage, config.history_folder, version)
+    history |= _completions(storage, config.history_folder, names, times)
+    if rows and (others := [time for time in times if time not in history and time < timeline.first_commit]):
+        _refuse_unlisted(storage, config.history_folder, names, others)
     return dataclasses.replace(timeline, history=history)
+
+
+def _refuse_unlisted(storage: Storage, folder: str, names: Collection[str], times: Collection[str]) -> None:
+    """Raise CorruptFile where a file beside those that the manifest lists has one of some instants: the manifest is an
+    older one. What a writer left that died is of instants that are on the timeline still."""
+    for name in sorted(entry.name for entry in storage.list(folder)):
+        if name in names or not _HISTORY_NAME.fullmatch(name):
+            continue
+        completions: dict[str, str] = {}
+        with suppress(CorruptFile):  # such a writer left half of it
+            completions = _completions(storage, folder, [name], times)
+        if completions:
+            raise CorruptFile(
+                f"{folder}/{name}",
+                f"no manifest of the history lists it that counts, and it has {min(completions)}, of which files are "
+                "there",
+                advice=f"Delete {VERSION_FILE} beside it where there is a newer manifest than that names: the newest "
+                "one counts then. Else restore the newest manifest from a copy of the table",
+            )
 
 
 def rolled_back_times(storage: Storage, rollbacks: Iterable[str]) -> frozenset[str]:
@@ -135,13 +154,23 @@ def read_history(storage: Storage, path: str, columns: Sequence[str]) -> "pa.Tab
         raise CorruptFile(path, f"no file of the history: {str(error).strip()}") from error
 
 
-def _completions(storage: Storage, path: str, instants: list[str]) -> dict[str, str]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _completions(storage: Storage, folder: str, names: Iterable[str], instants: Iterable[str]) -> dict[str, str]:
+    """When those of some instants were completed that some files of the history have. Raises CorruptFile"""
+    completions: dict[str, str] = {}
+    for name in names:
+        span, path = history_span(name), f"{folder}/{name}"
+        inside = [time for time in instants if span[0] <= time <= span[1]]
+        if not inside:
+            continue
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-    rows = read_history(storage, path, ["instantTime", "completionTime"])
-    rows = rows.filter(pc.is_in(rows.column(0), pa.array(instants, pa.string())))
-    times, completed = (column.to_pylist() for column in rows.columns)
-    if None in times or None in completed:
-        raise CorruptFile(path, "an instant without completion time")
-    return dict(zip(times, completed, strict=True))
+        rows = read_history(storage, path, ["instantTime", "completionTime"])
+        if not pc.all(pc.is_in(pa.array(span), rows.column(0).combine_chunks())).as_py():
+            raise CorruptFile(path, "it lacks instants that are in its name: the content is another file's")
+        rows = rows.filter(pc.is_in(rows.column(0), pa.array(inside, pa.string())))
+        times, completed = (column.to_pylist() for column in rows.columns)
+        if None in times or None in completed:
+            raise CorruptFile(path, "an instant without completion time")
+        completions |= zip(times, completed, strict=True)
+    return completions

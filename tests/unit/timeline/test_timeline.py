@@ -301,6 +301,7 @@ def test_only_files_that_may_hold_the_instants_are_opened():
 
 def test_without_a_version_file_the_newest_manifest_counts():
     more = {"_version_": None, "manifest_10": manifest("01_04_1.parquet"), "manifest_11.tmp": b"half"}
+    more |= {"05_09_0.parquet": None}
     assert completions(history(**more), "03", "05") == {"03": "06"}
 
 
@@ -327,7 +328,7 @@ def test_a_table_with_files_older_than_its_timeline_has_lost_its_history():
         {"manifest_2": manifest("../../x.parquet")},
         {"01_04_1.parquet": None},
         {"01_04_1.parquet": b"PAR1"},
-        {"01_04_1.parquet": history_file([("01", "02"), ("03", None)])},
+        {"01_04_1.parquet": history_file([("01", "02"), ("03", None), ("04", "05")])},
     ],
 )
 def test_a_damaged_history_is_corrupt(more):

@@ -397,8 +397,8 @@ def table_with_history(*names: str) -> CountingStorage:
     pq.write_table(pa.table({"instantTime": ["1"], "completionTime": ["2"]}), rows)
     timeline = {
         ".hoodie/timeline/history/_version_": b"1",
-        ".hoodie/timeline/history/manifest_1": b'{"files":[{"fileName":"1_2_0.parquet"}]}',
-        ".hoodie/timeline/history/1_2_0.parquet": rows.getvalue(),
+        ".hoodie/timeline/history/manifest_1": b'{"files":[{"fileName":"1_1_0.parquet"}]}',
+        ".hoodie/timeline/history/1_1_0.parquet": rows.getvalue(),
         ".hoodie/timeline/5_6.commit": b"",
     }
     return CountingStorage(MemoryStorage(dict.fromkeys(names, b"") | timeline))
