@@ -142,14 +142,15 @@ def examine(
     findings += temporaries(scene, tree)
     history = history or list(archives(scene, contents=all_columns))
     findings += history
+    lost_history = config.layout != 1 and any(f.severity is Severity.ERROR for f in history)
     findings += unlisted_logs(scene)
     findings += damaged_definitions(scene)
-    findings += wrong_lists(scene, contents, contents=rows)
+    if not lost_history:  # else the metadata table alone may know which files count
+        findings += wrong_lists(scene, contents, contents=rows)
     if rows or metafiles:
         findings += damaged_metafiles(scene)
     if engine:
         findings += ENGINES[engine](scene, contents)
-    lost_history = config.layout != 1 and any(f.severity is Severity.ERROR for f in history)
     if lost_history or any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))

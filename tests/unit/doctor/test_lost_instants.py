@@ -388,6 +388,7 @@ def test_a_history_that_is_not_the_newest_hides_no_rows(
     """A repair deleted the files of all instants that it lacks, as of writes that were never published."""
     options = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
     options |= {"hoodie.write.table.version": version, "hoodie.archive.automatic": "false"}
+    options |= {"hoodie.metadata.enable": str(version == "9").lower(), "hoodie.metadata.compact.max.delta.commits": "1"}
     table = hoodie.create_table(path, record_key="id", partition_by="city", table_type=table_type, options=options)
     every = pa.table({"id": range(9), "city": [f"c{number}" for number in range(9)]})
     for number in range(9):
