@@ -131,6 +131,8 @@ def _differences(
     stored = {file.path: file for file in on_storage}
     where = MetadataPartition.FILES
     missing = [path for path in sorted(listed.keys() - stored.keys()) if path not in going and not storage.exists(path)]
+    if by_logs:  # Hudi 1.2 lists files for good that a rollback deleted which built the metadata table
+        missing = [path for path in missing if visible.committed(listed[path].base_instant)]
     problems = {path: f"{path} is in {where}, and not on the storage" for path in missing}
     for path in sorted(stored.keys() - listed.keys()):
         file = stored[path]

@@ -7,7 +7,11 @@ import pytest
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault
 from hoodie.doctor.repair import repair
+from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.table import open_metadata
 from hoodie.reading.snapshot import read_table
+from hoodie.services.metadata_table import create_metadata_table
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from unit.metadata.test_metadata_keeping import METADATA, rows, snapshot_of, table
 
@@ -81,3 +85,19 @@ def test_one_that_is_behind_is_found_and_removed_by_a_repair() -> None:
     assert lists(made) == []
     assert made.state().config.metadata_partitions == ()
     assert not made.storage.list(METADATA[:-1])
+
+
+def test_files_of_a_write_that_was_rolled_back_may_stay_in_its_lists() -> None:
+    """As where Hudi 1.2 builds it when it rolls back. No reader looks for a file of an instant that never was."""
+    made = table("MOR", **{"hoodie.metadata.enable": "false", "hoodie.write.table.version": "9"})
+    made.upsert(rows(("a", "oslo"), ts=2))
+    undone = made.state().timeline.newest_commit
+    create_metadata_table(made.storage, Settings.of({}))
+    for path in snapshot_of(made.storage):
+        if undone in path:
+            made.storage.delete(path)
+    state = made.state()
+    folders = listed_folders(open_metadata(state.storage, state.config, state.timeline))
+    assert any(undone in entry.name for entries in folders.marked.values() for entry in entries)
+    assert examine(made.storage, grace=0) == ()
+    assert read_table(made.state())["ts"].to_pylist() == [1, 1]
