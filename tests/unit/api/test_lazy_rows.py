@@ -86,6 +86,14 @@ def test_duckdb_scans_the_rows_by_the_name_of_a_variable(rows: Rows, scans: list
     assert duckdb.sql("select id from data where d = date '2024-01-31' order by 1").fetchall() == [(1,), (3,), (4,)]
 
 
+def test_duckdb_gives_times_with_a_zone_as_objects_of_python(tmp_path: Path):
+    at = dt.datetime(2024, 1, 31, 12, tzinfo=dt.UTC)
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.upsert(pa.table({"id": [1], "seen": [at]}))
+    data = table.snapshot().dataset()  # noqa: F841 - DuckDB finds it
+    assert duckdb.sql("select seen from data").fetchall() == [(at,)]
+
+
 def test_pyarrow_scans_the_rows_as_a_dataset(rows: Rows, scans: list[ScanPlan]):
     data = rows.dataset()
     assert isinstance(data, ds.Dataset)
