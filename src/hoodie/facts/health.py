@@ -15,8 +15,8 @@ from hoodie.table.settings import Settings
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 
 _PLANS = frozenset({"compaction", "logcompaction", "clustering"})
-#: With these nothing of the table can be read.
-_CLOSED = frozenset({Fault.PROPERTIES, Fault.UPGRADE})
+#: With these nothing of the table can be read. (Reading its settings again would take a second.)
+_CLOSED = frozenset({Fault.PROPERTIES, Fault.CHECKSUM, Fault.UPGRADE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def health(storage: Storage, settings: Settings, *, grace: float = 3600.0, clock
     try:
         with typed_errors():
             findings = examine(storage, settings.reading, rows=False, grace=grace)
-            if closed := next((finding for finding in findings if finding.fault in _CLOSED), None):
+            if closed := next((f for f in findings if f.fault in _CLOSED and f.severity is Severity.ERROR), None):
                 return Health(error="CorruptFile", problem=str(closed), findings=_counted(findings))
             config, timeline = look(storage)
             base = Health(config.name, config.type.value, findings=_counted(findings))

@@ -1,0 +1,23 @@
+"""How a table is, for those who watch many."""
+
+import pytest
+
+from hoodie.facts import health as health_module
+from hoodie.facts.health import health
+from hoodie.table.properties import PROPERTIES
+from hoodie.table.settings import Settings
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS
+
+
+def test_settings_that_are_damaged_are_not_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads them waits a second for a writer that may be changing them."""
+    storage = MemoryStorage()
+    ArrowTable.create(storage, TRIPS)
+    storage.write(PROPERTIES, storage.read(PROPERTIES).replace(b"checksum=", b"checksum=1"))
+    monkeypatch.setattr(health_module, "look", None)
+    told = health(storage, Settings.of({}))
+    assert (told.up, told.error, told.worst) == (False, "CorruptFile", "down")
+    assert [(found.severity, found.fault) for found in told.findings] == [("ERROR", "wrong checksum")]
+    assert "repair with --checksum" in told.problem
