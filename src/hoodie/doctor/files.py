@@ -324,7 +324,7 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
         if instant in active:
             if isinstance(file, LogFile):
                 if file.cdc:
-                    yield _lost_changes(file)
+                    yield _lost_changes(file, published)
                 continue  # which commit wrote it is in its blocks
             yield _attempt(file, contents, present)
         elif not visible.committed(instant) and (instant in built_upon or not scene.timeline.instants):
@@ -348,9 +348,12 @@ def of_another_instant(path: str, owner: str, instant: str, *, lost: bool = True
     return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
 
 
-def _lost_changes(log: LogFile) -> Finding:
+def _lost_changes(log: LogFile, published: PublishedFiles) -> Finding:
     """A change log that the commit of its instant does not name: readers of change data go by the commit."""
     problem = f"change data of the completed instant {log.base_instant}, which does not name it"
+    if not any(f"{log.group.file_id}_{log.base_instant}." in path for path in published.changes):
+        advice = "Readers ignore it. Compare it with the commit, and restore that from a copy if it is another one's"
+        return Finding(Severity.WARNING, Fault.ORPHAN, log.path, problem, advice)
     advice = "Readers ignore it: it is of a task's lost attempt, and can be deleted"
     return Finding(Severity.WARNING, Fault.ORPHAN, log.path, problem, advice, Remedy(Mend.DELETE, log.path))
 
@@ -359,12 +362,13 @@ def _attempt(file: BaseFile, contents: Contents, present: Present) -> Finding:
     """A base file of a completed instant that does not name it."""
     commit = next(metadata for i, metadata in contents.commits.items() if i.requested == file.instant)
     winners = [stat.path for stat in commit.stats.get(file.group.partition, ()) if stat.file_id == file.group.file_id]
-    safe = [winner for winner in winners if winner in present]
+    # One of another instant tells that the commit has another content, and that these rows are in no other file.
+    safe = [winner for winner in winners if winner and winner in present and f"_{file.instant}." in winner]
     problem = f"of the completed instant {file.instant}, which does not name it: readers may read its rows"
     if safe:
         advice = f"It is a lost attempt of the task that wrote {safe[0]}: it can be deleted"
         return Finding(Severity.ERROR, Fault.ORPHAN, file.path, problem, advice, Remedy(Mend.DELETE, file.path))
-    advice = "Compare it with the commit; delete it if its rows are superfluous"
+    advice = "Compare it with the commit: restore that from a copy, or delete the file if its rows are superfluous"
     return Finding(Severity.ERROR, Fault.ORPHAN, file.path, problem, advice)
 
 

@@ -498,6 +498,37 @@ def test_two_commits_that_have_the_content_of_each_other_are_told(path: Path, ve
     assert told == {str(file.relative_to(path)) for file in (sorted(path.glob("oslo/.*.log*")) if in_blocks else last)}
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_repair_leaves_the_files_of_a_commit_that_has_the_content_of_another_one(path: Path, version: str) -> None:
+    """They are no lost attempts of what wrote the other commit's files."""
+    table = filled(path, "COPY_ON_WRITE", version)
+    *_, other, last = sorted(path.glob(".hoodie/**/*.commit"))
+    last.write_bytes(other.read_bytes())
+    before = data_files(path)
+    told = {finding.where: finding for finding in table.check(grace=0) if finding.fault is Fault.ORPHAN}
+    assert [finding.remedy for finding in told.values()] == [None]
+    assert "restore that from a copy" in next(iter(told.values())).advice
+    table.repair(dry_run=False, grace=0)
+    assert data_files(path) == before
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_change_data_is_of_a_lost_attempt_only_beside_that_which_its_commit_names(path: Path, version: str) -> None:
+    options = {"hoodie.write.table.version": version, "hoodie.table.cdc.enabled": "true"}
+    table = hoodie.create_table(path, record_key="id", options=options)
+    for number in range(3):
+        table.upsert(pa.table({"id": [1], "n": [number]}))
+    log = max(path.glob(".*.cdc"))
+    attempt = log.with_name(re.sub(r"\.log\.\d+_", ".log.9_", log.name))
+    attempt.write_bytes(log.read_bytes())
+    assert [remedy.target for remedy in table.repair(dry_run=False, grace=0)] == [attempt.name]
+    *_, other, last = sorted(path.glob(".hoodie/**/*.commit"))
+    last.write_bytes(other.read_bytes())
+    assert any(finding.where == log.name for finding in table.check(grace=0))
+    table.repair(dry_run=False, grace=0)
+    assert log.exists()
+
+
 @pytest.mark.parametrize("lost", ["all", "one"])
 def test_files_of_instants_that_were_completed_are_no_leftovers(path: Path, tmp_path: Path, lost: str) -> None:
     table = filled(path, "COPY_ON_WRITE")
