@@ -119,7 +119,7 @@ def _cleaned_input(
     return None
 
 
-def _unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
+def unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
     """Whether a pending write has files and no markers. It makes these before its files and removes them once it is
     completed; a rollback removes them last. No proof by itself: people remove markers."""
     with suppress(CorruptFile):
@@ -147,7 +147,7 @@ def refuse_lost(state: TableState, write: Instant, *, input_gone: bool = False) 
     plans = pending_plans(state.storage, state.timeline)
     if (lost := lost_completion(state, write, commits, plans)) is not None:
         raise lost
-    if input_gone and _unmarked(state.storage, write, state.layout):
+    if input_gone and unmarked(state.storage, write, state.layout):
         problem = "files that it was to read are gone, and it has files of its own: its completed file is lost"
         undo = "If nobody was told that it succeeded, `hoodie rollback` takes it back."
         raise _with_way_back(state, write, problem, undo)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hoodie.commit.conflict_check import FAILED
-from hoodie.commit.lost import lost_completion
+from hoodie.commit.lost import completed_path, lost_completion, unmarked
 from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TableConfig
 from hoodie.doctor.damaged_instants import COMPACTIONS, damaged_instant
@@ -362,8 +362,16 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
             problem = f"a {instant.action} began and did not end" + (", and later ones did" if hollow else "")
             if hollow:
                 problem += ": incremental readers stop before it, or miss it, and archiving stops there"
-            advice = "If its writer is dead, the next write rolls it back; --repair does so now"
-            yield Finding(Severity.WARNING, fault, path, problem, advice, Remedy(Mend.ROLL_BACK, instant.requested))
+            advice, remedy = "If its writer is dead, the next write rolls it back", None
+            if unmarked(scene.storage, instant, state.layout):
+                problem += "; it has files and no markers, as one that was completed and lost its completed file"
+                advice = (
+                    f"If it succeeded, restore that file before the next write, or create "
+                    f"{completed_path(instant, state.layout, instant.requested)} empty. {advice}"
+                )
+            else:
+                advice, remedy = f"{advice}; --repair does so now", Remedy(Mend.ROLL_BACK, instant.requested)
+            yield Finding(Severity.WARNING, fault, path, problem, advice, remedy)
         elif instant.action is Action.ROLLBACK:
             advice = "The next write finishes it; --repair does so now"
             half = State.REQUESTED not in scene.states[instant.requested, Action.ROLLBACK]

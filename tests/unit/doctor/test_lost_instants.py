@@ -101,6 +101,25 @@ def test_a_write_is_not_rolled_back_when_later_ones_wrote_to_its_files(
     assert table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]})).inserted == 1
 
 
+@TYPES
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_repair_leaves_the_newest_write_where_it_has_files_and_no_markers(
+    path: Path, table_type: str, version: str
+) -> None:
+    """Nothing else tells that it was completed; a person may remove markers."""
+    table = filled(path, table_type, version)
+    before, rows = data_files(path), table.to_arrow().sort_by("id")
+    lost = next(file for file in instants(path)[-1] if file.suffix in (".commit", ".deltacommit"))
+    lost.unlink()
+    (finding,) = table.check(grace=0)
+    assert (finding.fault, finding.remedy) == (Fault.STALE, None)
+    table.repair(dry_run=False, grace=0)
+    assert data_files(path) == before
+    (created,) = re.findall(r"create (\S+) empty", finding.advice)
+    (path / created).touch()
+    assert table.to_arrow().sort_by("id") == rows
+
+
 @pytest.mark.parametrize("version", ["8", "9"])
 @pytest.mark.parametrize("user", ["compaction", "clustering", "deltacommit"])
 def test_logs_of_a_write_are_not_deleted_when_a_plan_or_a_later_write_builds_on_it(
