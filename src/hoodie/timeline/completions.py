@@ -34,7 +34,7 @@ def with_history(
     Raises  CorruptFile, also when there is no history and one with rows is older than the timeline, or one is in a file
             that the current manifest does not list
 
-    Opens only files of the history whose range may hold one of them.
+    Opens only files of the history whose range may hold one of them, and all of them for one that is in none of these.
     """
     recorded_times = {instant.requested for instant in timeline.instants} | timeline.history.keys()
     times = sorted(set(instants) - recorded_times)
@@ -55,8 +55,10 @@ def with_history(
             )
     names = history_files(storage, config.history_folder, version)
     history |= _completions(storage, config.history_folder, names, times)
-    if rows and (others := [time for time in times if time not in history and time < timeline.first_commit]):
-        _refuse_unlisted(storage, config.history_folder, names, others)
+    if others := [time for time in times if time not in history and time < timeline.first_commit]:
+        history |= _completions(storage, config.history_folder, names, others, everywhere=True)
+        if rows and (others := [time for time in others if time not in history]):
+            _refuse_unlisted(storage, config.history_folder, names, others)
     return dataclasses.replace(timeline, history=history)
 
 
@@ -154,12 +156,18 @@ def read_history(storage: Storage, path: str, columns: Sequence[str]) -> "pa.Tab
         raise CorruptFile(path, f"no file of the history: {str(error).strip()}") from error
 
 
-def _completions(storage: Storage, folder: str, names: Iterable[str], instants: Iterable[str]) -> dict[str, str]:
-    """When those of some instants were completed that some files of the history have. Raises CorruptFile"""
+def _completions(
+    storage: Storage, folder: str, names: Iterable[str], instants: Collection[str], *, everywhere: bool = False
+) -> dict[str, str]:
+    """When those of some instants were completed that some files of the history have.
+
+    everywhere  also in files whose names do not cover them, as those that Hudi 1.0 makes when it upgrades a table
+    Raises      CorruptFile
+    """
     completions: dict[str, str] = {}
     for name in names:
         span, path = history_span(name), f"{folder}/{name}"
-        inside = [time for time in instants if span[0] <= time <= span[1]]
+        inside = [time for time in instants if everywhere or span[0] <= time <= span[1]]
         if not inside:
             continue
         import pyarrow as pa

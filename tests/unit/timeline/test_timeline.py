@@ -290,6 +290,14 @@ def test_the_first_and_last_instant_of_a_file_are_found():
     assert completions(history(), "01", "04", "05") == {"01": "02", "04": "05", "05": "07"}
 
 
+@pytest.mark.parametrize("name", ["03_04_1.parquet", "04_03_0.parquet"])
+def test_an_instant_is_found_in_a_file_whose_name_does_not_cover_it(name: str):
+    """Hudi 1.0 gives such names when it upgrades a table, and when it merges the files of an upgrade."""
+    rows = history_file([("04", "05"), ("01", "02"), ("03", "06")])
+    more = {"manifest_2": manifest(name, "05_09_0.parquet"), "01_04_1.parquet": None, "01_02_0.parquet": None}
+    assert completions(history(**more, **{name: rows}), "01", "09") == {"01": "02", "09": "10"}
+
+
 def test_only_files_that_may_hold_the_instants_are_opened():
     storage = CountingStorage(history())
     assert completions(storage, "03") == {"03": "06"}
