@@ -362,16 +362,12 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
             problem = f"a {instant.action} began and did not end" + (", and later ones did" if hollow else "")
             if hollow:
                 problem += ": incremental readers stop before it, or miss it, and archiving stops there"
-            advice, remedy = "If its writer is dead, the next write rolls it back", None
+            advice = "If its writer is dead, the next write rolls it back; --repair does so now"
             if unmarked(scene.storage, instant, state.layout):
+                completed = completed_path(instant, state.layout, instant.requested)
                 problem += "; it has files and no markers, as one that was completed and lost its completed file"
-                advice = (
-                    f"If it succeeded, restore that file before the next write, or create "
-                    f"{completed_path(instant, state.layout, instant.requested)} empty. {advice}"
-                )
-            else:
-                advice, remedy = f"{advice}; --repair does so now", Remedy(Mend.ROLL_BACK, instant.requested)
-            yield Finding(Severity.WARNING, fault, path, problem, advice, remedy)
+                advice = f"If it succeeded, restore that file before, or create {completed} empty. {advice}"
+            yield Finding(Severity.WARNING, fault, path, problem, advice, Remedy(Mend.ROLL_BACK, instant.requested))
         elif instant.action is Action.ROLLBACK:
             advice = "The next write finishes it; --repair does so now"
             half = State.REQUESTED not in scene.states[instant.requested, Action.ROLLBACK]
