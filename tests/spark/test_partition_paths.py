@@ -298,3 +298,20 @@ def times(first: int, end: int) -> pa.Table:
     days = [dt.datetime(2024, 1, 31, 10, tzinfo=dt.UTC) + dt.timedelta(days=number) for number in ids]
     cities = [("oslo", "rome")[number % 2] for number in ids]
     return pa.table({"id": ids, "city": cities, "at": pa.array(days, pa.timestamp("us", "UTC"))})
+
+
+@pytest.mark.parametrize(("table_type", "shown"), [("COPY_ON_WRITE", "old"), ("MERGE_ON_READ", "new")])
+def test_spark_shows_the_folder_of_a_row_that_may_not_move_once_it_is_in_a_base_file(
+    spark: SparkSession, tmp_path: Path, table_type: str, shown: str
+) -> None:
+    options = {
+        **STYLES["hive"],
+        "hoodie.index.type": "GLOBAL_SIMPLE",
+        "hoodie.simple.index.update.partition.path": "false",
+    }
+    path = str(tmp_path / "stays")
+    table = create_table(path, record_key="id", partition_by="p", table_type=table_type, options=options)
+    table.upsert(pa.table({"id": ["a"], "p": ["old"]}))
+    table.upsert(pa.table({"id": ["a"], "p": ["new"]}))
+    assert open_table(path).snapshot().to_arrow()["p"].to_pylist() == ["new"]
+    assert [row.p for row in open_table(path, spark=spark).snapshot().collect()] == [shown]
