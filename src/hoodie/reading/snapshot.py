@@ -103,7 +103,7 @@ def _rows_of(
         else:
             assert slice_.base is not None  # a slice without logs has a base file
             rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1, tests=tests)
-        return keep(rows).select(list(columns)).replace_schema_metadata()
+        return keep(rows).replace_schema_metadata().select(list(columns))
 
     parts = in_threads(counted(rows_of, len(slices), "file slice"), slices, slice_threads(storage, slices))
     if not columns:  # pyarrow forgets the number of rows of a table without columns
