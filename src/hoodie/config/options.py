@@ -194,7 +194,9 @@ def as_text(value: object) -> str:
     """An option's value as the text that a properties file or a command line would have."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, dt.date):  # or datetime
+    if isinstance(value, dt.datetime):
+        return value.isoformat(timespec="microseconds")  # without them it is the end of its second
+    if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, (list, tuple)):
         return ",".join(as_text(item) for item in value)

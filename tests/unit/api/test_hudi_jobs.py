@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.config.options import as_text
 from hoodie.errors import InvalidInput, InvalidOption, NoRowsYet, TableNotFound
+from hoodie.timeline.points import query_instant
 from support.hudi_jobs import JOBS, Job
 from support.oracles import META
 from support.trips import table_options
@@ -113,6 +115,12 @@ def test_an_overwrite_whose_rows_are_bad_leaves_the_table(tmp_path: Path) -> Non
     assert hoodie.hudi.read(path).count() == 3
     hoodie.hudi.write(batch(LATER), path, JOBS[0].options)
     assert hoodie.hudi.read(path).count() == 4
+
+
+@pytest.mark.parametrize("zone", [None, dt.UTC])
+def test_a_datetime_among_options_is_that_moment_and_not_the_end_of_its_second(zone: dt.tzinfo | None) -> None:
+    moment = dt.datetime(2024, 1, 31, 12, 30, 45, tzinfo=zone)
+    assert query_instant(as_text(moment)) == query_instant(moment)
 
 
 def test_times_and_properties_files(tmp_path: Path) -> None:
