@@ -32,10 +32,6 @@ def require_kept(
     Cleans that are archived are looked at when commits that are older stayed on the timeline.
     """
     timeline = state.timeline
-    policy = (
-        f"Cleaning keeps {policy_text(state.config.properties)} unless its writers say otherwise: "
-        "create_table(keep=...), or hoodie.cleaner.policy among their options."
-    )
     refuse_before(state.config, as_of, "read as of")
     if as_of >= timeline.newest_commit:
         return
@@ -43,7 +39,7 @@ def require_kept(
     if as_of < first and timeline.layout == 1 and state.storage.list(state.config.history_folder):
         raise InvalidInput(
             f"as of {as_of} the table cannot be read: its active timeline begins at {first}, and what was before is "
-            f"archived. Take a later instant. {policy}"
+            f"archived. Take a later instant. {_policy(state)}"
         )
     if as_of < first and (timeline.layout == 1 or not history_files(state.storage, state.config.history_folder)):
         warnings.warn(NoRowsYet(state.config.name, as_of, first), stacklevel=2)
@@ -63,7 +59,16 @@ def require_kept(
     if missing:
         path, earliest = missing
         then = f"Take {earliest} or a later instant" if earliest else "Take a later instant"
-        raise InvalidInput(f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}. {policy}")
+        raise InvalidInput(
+            f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}. {_policy(state)}"
+        )
+
+
+def _policy(state: TableState) -> str:
+    return (
+        f"Cleaning keeps {policy_text(state.config.properties)} unless its writers say otherwise: "
+        "create_table(keep=...), or hoodie.cleaner.policy among their options."
+    )
 
 
 def _cleaned_file(

@@ -1,5 +1,7 @@
 """Reads as of an instant whose files were cleaned are refused: they would give fewer rows, and say nothing."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -230,3 +232,12 @@ def test_partitions_that_nobody_cleaned_can_be_read_as_of_any_instant(tmp_path):
     assert table.as_of(first, partitions=["x"]).to_arrow()["n"].to_pylist() == [0]
     with pytest.raises(InvalidInput, match="cleaning removed y/"):
         table.as_of(first).to_arrow()
+
+
+def test_a_read_as_of_an_instant_needs_no_policy_of_cleaning_that_can_be_read(tmp_path: Path):
+    """It is in the text of an error alone."""
+    table = hoodie.create_table(tmp_path, record_key="id")
+    written = table.upsert(pa.table({"id": [1]}))
+    with (tmp_path / ".hoodie/hoodie.properties").open("a") as file:
+        file.write("hoodie.cleaner.policy=odd\n")
+    assert open_table(tmp_path).as_of(written).count() == 1
