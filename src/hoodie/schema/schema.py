@@ -222,7 +222,7 @@ def _another_way(old: pa.DataType, new: pa.DataType, nested: bool) -> str:
     if types.is_timestamp(new) and types.is_timestamp(old):
         return ", in pandas by .dt." + ("tz_localize(its zone)" if old.tz else "tz_convert(None)")
     if types.is_string(new) and not (nested or types.is_nested(old) or types.is_binary(old)):
-        return ", or have rows that are no Spark DataFrame read by hoodie.write.read.text=true"
+        return ", or have its text read (not that of a Spark DataFrame): hoodie.write.read.text=true"
     return ""
 
 
