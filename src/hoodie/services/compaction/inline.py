@@ -51,10 +51,8 @@ def compact_inline(
     compacted, pending = False, state.timeline.pending_compactions
     if how.run:
         for plan in pending:  # of a writer that died, or whose compaction failed
-            with suppress(PlanInUse, InstantNotFound):  # another process runs it, or has run it
-                if not runs_unclaimed(state, plan):
-                    compact(storage, settings, plan.requested, run)
-                    compacted = True
+            if not runs_unclaimed(state, plan):
+                compacted |= _compact(storage, settings, plan.requested, run)
     elif pending and due.trigger is not Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:
         return False
     try:
@@ -67,9 +65,16 @@ def compact_inline(
         _log.info("%s: no compaction is planned: %s", state.config.name, conflict)  # after a later commit
         return compacted
     if how.run and instant is not None:
-        compact(storage, settings, instant, run)
-        compacted = True
+        compacted |= _compact(storage, settings, instant, run)
     return compacted
+
+
+def _compact(storage: Storage, settings: Settings, instant: str, run: RunTasks | None) -> bool:
+    """Run a plan, unless another process runs it or has run it; returns whether it ran."""
+    with suppress(PlanInUse, InstantNotFound):
+        compact(storage, settings, instant, run)
+        return True
+    return False
 
 
 def _warn_if_nobody_does(state: TableState, settings: Settings) -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import warnings
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from hoodie.errors import InvalidOption, OptionIgnored, ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.compaction.claim import claimed
 from hoodie.services.compaction.inline import _warned, compact_inline
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.sync import after_commit
 from hoodie.table.settings import Settings
@@ -218,6 +221,30 @@ def test_a_pending_write_of_another_puts_the_compaction_off_without_a_word(caplo
         assert compact_inline(storage, Settings.of(NOW)) is False
     assert "no compaction is planned" in caplog.text
     assert pending(storage) == compactions(storage) == []
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_plan_that_another_writer_takes_first_is_left_to_it_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, finished: bool
+) -> None:
+    storage = MemoryStorage()
+    fill(storage)
+    with ExitStack() as other, warnings.catch_warnings():
+        warnings.simplefilter("error", ServiceFailed)
+
+        def planned(storage: Storage, settings: Settings) -> str | None:
+            instant = schedule_compaction(storage, settings)
+            assert instant is not None
+            if finished:
+                compact(storage, settings, instant)
+            else:
+                other.enter_context(claimed(storage, settings, instant))
+            return instant
+
+        monkeypatch.setattr("hoodie.services.compaction.inline.schedule_compaction", planned)
+        assert compact_inline(storage, Settings.of(NOW)) is False
+        assert len(compactions(storage)) == finished
+        assert len(pending(storage)) == (not finished)
 
 
 def test_a_compaction_that_fails_leaves_the_commit_and_is_run_after_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
