@@ -43,6 +43,49 @@ def test_an_update_takes_the_values_of_pandas_numpy_and_arrow(table: Any):
         assert table.snapshot(filters="id = 1").collect()[0].fare == stored
 
 
+def test_nested_values_are_taken_and_refused_as_without_spark(spark: SparkSession, tmp_path: Path):
+    struct = pa.struct([("a", pa.int32()), ("b", pa.timestamp("us"))])
+    kinds = {"id": pa.int64(), "l": pa.list_(pa.int64()), "m": pa.map_(pa.string(), pa.list_(pa.int32())), "s": struct}
+    twins = [
+        hoodie.create_table(tmp_path / "spark", record_key="id", spark=spark),
+        hoodie.create_table(tmp_path / "own", record_key="id"),
+    ]
+    first = {"id": 1, "l": [1], "m": [("a", [1])], "s": {"a": 1, "b": None}}
+    for table in twins:
+        table.upsert(pa.Table.from_pylist([first], pa.schema(list(kinds.items()))))
+
+    def outcome(table: Any, column: str, value: Any) -> Any:
+        try:
+            table.update({column: value})
+        except hoodie.HoodieError as problem:
+            return f"{type(problem).__name__}: {problem}"
+        return hoodie.open_table(table.path).snapshot(columns=[column[0]]).to_arrow().to_pylist()
+
+    taken: list[tuple[str, Any]] = [
+        ("m", {"b": [2, None], "c": None}),
+        ("m", {}),
+        ("s", {"a": 2.0, "b": dt.datetime(2024, 1, 1, 12)}),
+        ("s", pa.scalar({"a": 3, "b": None}, struct)),
+        ("l", [2.0, None]),
+        ("l", np.array([3, 4])),
+        ("s.a", 5),
+    ]
+    refused = [
+        ("l", [1.5]),
+        ("l", "array(1.5D)"),
+        ("m", {"b": [2**40]}),
+        ("s.a", 1.5),
+        ("m", {1: [1]}),
+        ("l", [10**20]),
+        ("l", ["a"]),
+    ]
+    for values, fits in ((taken, True), (refused, False)):
+        for column, value in values:
+            ours, own = (outcome(table, column, value) for table in twins)
+            assert ours == own, (column, value)
+            assert isinstance(own, list) is fits, own
+
+
 def test_what_is_no_session_or_name_is_refused(spark: SparkSession, table: Any):
     calls: list[tuple[Any, str]] = [
         (lambda: hoodie.register(None), "register takes a SparkSession first"),  # type: ignore[arg-type]

@@ -655,3 +655,65 @@ def test_a_field_that_cannot_be_set_is_named(tmp_path: Path, values: dict[str, A
     ):
         insert.execute()
     assert len(table.history()) == 1
+
+
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("l", pa.list_(pa.int64())),
+        ("m", pa.map_(pa.string(), pa.int64())),
+        ("s", pa.struct([("a", pa.int32()), ("p", pa.decimal128(5, 2))])),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def nested_table(tmp_path_factory: pytest.TempPathFactory) -> HoodieTable[Rows]:
+    table = hoodie.create_table(str(tmp_path_factory.mktemp("t") / "t"), name="t", record_key="id")
+    first = {"id": 1, "l": [1], "m": [("a", 1)], "s": {"a": 1, "p": Decimal("1.25")}}
+    table.upsert(pa.Table.from_pylist([first], NESTED))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "stored"),
+    [
+        ("l", [2.0, None], [2, None]),
+        ("l", "array(3.0D, null)", [3, None]),
+        ("m", {"b": 2.0}, [("b", 2)]),
+        ("m", "map('c', 3.00)", [("c", 3)]),
+        ("s", {"a": 2.0, "p": 1.5}, {"a": 2, "p": Decimal("1.50")}),
+        ("s", {"p": None, "a": None}, {"a": None, "p": None}),
+        ("s.a", 4.0, {"a": 4}),
+    ],
+)
+def test_numbers_within_nested_values_may_have_another_type(
+    nested_table: HoodieTable[Rows], column: str, value: Any, stored: Any
+):
+    nested_table.update({column: value})
+    found = nested_table.snapshot().to_arrow().to_pylist()[0][column[0]]
+    assert found == stored or (column == "s.a" and found["a"] == 4)
+    source = pd.DataFrame({"id": [1], "l": [[7.0]], "s": [{"a": 5.0, "p": 0.5}]})
+    nested_table.merge(source).when_matched_update({"l": "source.l", "s": "source.s"}).execute()
+    found = nested_table.snapshot(columns=["l", "s"]).to_arrow().to_pylist()
+    assert found == [{"l": [7], "s": {"a": 5, "p": Decimal("0.50")}}]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("l", [1.5], "column l.element is bigint, and cannot hold the value 1.5"),
+        ("l", "array(1.5)", "column l.element is bigint, and cannot hold the value 1.5"),
+        ("m", {"a": 1.5}, "column m.value is bigint, and cannot hold the value 1.5"),
+        ("s", {"a": 2**40, "p": None}, "column s.a is int, and cannot hold the value 1099511627776"),
+        ("s.a", 1.5, "column s.a is int, and cannot hold the value 1.5"),
+        ("s.p", "1.255", "column s.p is decimal(5,2), and cannot hold the value 1.255"),
+        ("l", ["a"], "column 'l' is array<bigint>, and the value array<string>. Cast them."),
+        ("s", {"a": 1}, "column 's' is struct<a:int,p:decimal(5,2)>, and the value struct<a:bigint>. Cast them."),
+    ],
+)
+def test_values_within_nested_ones_are_not_cut(nested_table: HoodieTable[Rows], column: str, value: Any, said: str):
+    before = len(nested_table.history())
+    with pytest.raises((InvalidInput, SchemaMismatch), match=re.escape(said)):
+        nested_table.update({column: value})
+    assert len(nested_table.history()) == before

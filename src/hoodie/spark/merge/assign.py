@@ -4,14 +4,14 @@ import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
+from pyarrow import types as arrow
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatch
-from hoodie.expressions.typed import StructValue, scalar_of
+from hoodie.expressions.typed import StructValue, plain_scalar
 from hoodie.spark.types import nullable_type
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -34,7 +34,7 @@ def in_types(
     casts, problems = [], []
     for field in column_types:
         kind, column = value_types[field.name].dataType, nullable_type(field.dataType)
-        cast = _cast(rows[field.name], kind, column, field.name, fields_by_name)
+        cast = _cast(rows[field.name], kind, column, (field.name,), fields_by_name)
         if cast is None:
             problems.append(
                 f"column {field.name!r} is {column.simpleString()}, and the value {nullable_type(kind).simpleString()}"
@@ -70,19 +70,26 @@ def equal_after_cast(column: T.DataType, value: T.DataType) -> bool:
     return _holds_all(column, value) or (isinstance(value, _INTEGERS) and isinstance(column, _INTEGERS))
 
 
-def _cast(value: Column, value_type: T.DataType, column_type: T.DataType, name: str, by_name: bool) -> Column | None:
-    """A value in the type of its column; None: it would lose its meaning."""
+def _cast(
+    value: Column, value_type: T.DataType, column_type: T.DataType, path: tuple[str, ...], by_name: bool
+) -> Column | None:
+    """A value in the type of its column; None: it would lose its meaning. A number is cut or rounded to the column's
+    type, and refused where it is within a nested value."""
     if nullable_type(value_type) == column_type:
         return value
     if isinstance(value_type, T.StructType) and isinstance(column_type, T.StructType):
-        return _cast_struct(value, value_type, column_type, name, by_name)
+        return _cast_struct(value, value_type, column_type, path, by_name)
     if isinstance(value_type, T.ArrayType) and isinstance(column_type, T.ArrayType):
-        return _with_elements(F.transform, value, value_type.elementType, column_type.elementType, name, by_name)
+        elements = value_type.elementType, column_type.elementType
+        return _with_elements(F.transform, value, *elements, (*path, "element"), by_name)
     if isinstance(value_type, T.MapType) and isinstance(column_type, T.MapType):
-        keyed = _with_elements(F.transform_keys, value, value_type.keyType, column_type.keyType, name, by_name)
+        keyed = _with_elements(
+            F.transform_keys, value, value_type.keyType, column_type.keyType, (*path, "key"), by_name
+        )
         if keyed is None:
             return None
-        return _with_elements(F.transform_values, keyed, value_type.valueType, column_type.valueType, name, by_name)
+        values = value_type.valueType, column_type.valueType
+        return _with_elements(F.transform_values, keyed, *values, (*path, "value"), by_name)
     if not _assignable(value_type, column_type):
         return None
     numbers = isinstance(value_type, _NUMBERS) and isinstance(column_type, (*_INTEGERS, T.DecimalType))
@@ -90,13 +97,15 @@ def _cast(value: Column, value_type: T.DataType, column_type: T.DataType, name: 
         return value.cast(column_type)
     fitting = value.try_cast(column_type)
     problem = F.concat(
-        F.lit(f"column {name} is {column_type.simpleString()}, and cannot hold the value "), value.cast("string")
+        F.lit(f"column {'.'.join(path)} is {column_type.simpleString()}, and cannot hold the value "),
+        value.cast("string"),
     )
-    return F.when(value.isNotNull() & fitting.isNull(), failing_value(problem).cast(column_type)).otherwise(fitting)
+    misfit = ~fitting.try_cast(value_type).eqNullSafe(value) if len(path) > 1 else value.isNotNull() & fitting.isNull()
+    return F.when(misfit, failing_value(problem).cast(column_type)).otherwise(fitting)
 
 
 def _cast_struct(
-    value: Column, value_type: T.StructType, column_type: T.StructType, name: str, by_name: bool
+    value: Column, value_type: T.StructType, column_type: T.StructType, path: tuple[str, ...], by_name: bool
 ) -> Column | None:
     places = {field.name.lower(): place for place, field in enumerate(value_type)}
     if len(value_type) != len(column_type) or (
@@ -106,7 +115,7 @@ def _cast_struct(
     casts = []
     for place, field in enumerate(column_type):
         source = value_type.fields[places[field.name.lower()] if by_name else place]
-        cast = _cast(value.getField(source.name), source.dataType, field.dataType, f"{name}.{field.name}", by_name)
+        cast = _cast(value.getField(source.name), source.dataType, field.dataType, (*path, field.name), by_name)
         if cast is None:
             return None
         casts.append(cast.alias(field.name))
@@ -118,17 +127,17 @@ def _with_elements(
     value: Column,
     value_type: T.DataType,
     column_type: T.DataType,
-    name: str,
+    path: tuple[str, ...],
     by_name: bool,
 ) -> Column | None:
     """The value with its elements, keys or values in another type."""
     if nullable_type(value_type) == column_type:
         return value
-    if _cast(value, value_type, column_type, name, by_name) is None:  # of the types alone
+    if _cast(value, value_type, column_type, path, by_name) is None:  # of the types alone
         return None
 
     def cast(item: Column) -> Column:
-        column = _cast(item, value_type, column_type, name, by_name)
+        column = _cast(item, value_type, column_type, path, by_name)
         assert column is not None
         return column
 
@@ -156,25 +165,37 @@ def first_that_holds(choices: Sequence[tuple[Column, Column]], otherwise: Column
     return expression if otherwise is None else expression.otherwise(otherwise)
 
 
-def as_column(value: object) -> Column:
-    """An expression: text is SQL, a Column is itself, any other value stands for itself."""
+def as_column(value: object, column: pa.DataType | None = None) -> Column:
+    """An expression: text is SQL, a Column is itself, any other value stands for itself. Raises InvalidInput
+
+    column  the type of the column that the value is for, by which a dict is a map
+    """
     if isinstance(value, str):
         return F.expr(value)
     if isinstance(value, StructValue):
-        return F.struct(*(as_column(field).alias(name) for name, field in value.fields.items()))
+        types = {} if column is None else {field.name: field.type for field in column}
+        return F.struct(*(as_column(part, types.get(name)).alias(name) for name, part in value.fields.items()))
     if hasattr(value, "alias") and hasattr(value, "cast"):
         return value  # type: ignore[return-value]
-    is_null = type(value).__name__ in ("NAType", "NaTType")  # of pandas
-    if is_null or isinstance(value, (pa.Scalar, np.datetime64)):
-        value = scalar_of(value).as_py()
+    return _literal(value if isinstance(value, pa.Scalar) else plain_scalar(value, column))
+
+
+def _literal(scalar: pa.Scalar) -> Column:
+    if scalar.is_valid and arrow.is_nested(scalar.type):
+        if arrow.is_struct(scalar.type):
+            return F.struct(*(_literal(part).alias(name) for name, part in scalar.items()))
+        if arrow.is_map(scalar.type):
+            return F.create_map(*(_literal(part) for pair in scalar.values for part in pair.values()))
+        return F.array(*map(_literal, scalar.values))
+    value = scalar.as_py()
     if isinstance(value, dt.datetime) and value.tzinfo is None:  # Spark takes it for a time of this machine's zone
         return F.lit(value.isoformat(" ")).cast(T.TimestampNTZType())
     return F.lit(value)
 
 
-def one_value(value: object) -> Column:
+def one_value(value: object, column: pa.DataType | None = None) -> Column:
     """A value for one row. Within a function Spark refuses what gives several rows, such as `explode`."""
-    return F.coalesce(as_column(value))
+    return F.coalesce(as_column(value, column))
 
 
 def filter_of(condition: str | Column | None) -> Column:

@@ -205,7 +205,7 @@ def _whole_rows(source: DataFrame, names: Collection[str]) -> DataFrame:
 def _made_rows(request: MergeRequest, plan: ByKeyPlan, shape: TableShape) -> DataFrame:
     """The rows that the clauses make of the source's, and what each is for."""
     source: DataFrame = request.source.alias(request.source_name)
-    values = [one_value(value).alias(name) for name, value in plan.values.items()]
+    values = [one_value(value, shape.types.get(name)).alias(name) for name, value in plan.values.items()]
     if not plan.decides:
         return source.select(*values)
     identity = {name: plan.values[name] for name in plan.identity}
@@ -255,7 +255,7 @@ def _equal_keys_kept(
 def _in_tables_types(target: _Target, joined: DataFrame, assigned: Mapping[str, Any]) -> dict[str, Column]:
     """What a clause assigns, in the table's types: a CASE of several types would take all values through a wider one,
     and lose digits of those that stay."""
-    values = {name: as_column(value) for name, value in assigned.items()}
+    values = {name: as_column(value, target.shape.types.get(name)) for name, value in assigned.items()}
     if target.declared is None:
         return values
     column_types = to_spark(pa.schema([target.declared.field(name) for name in values]))
@@ -322,8 +322,10 @@ def _update(target: _Target, condition: Any, values: Mapping[str, Any], name: st
     assigned = assigned_columns(values, target.shape, name)
     scan = target.scan([condition], name)
     table = scan_rows(target.session, scan).alias(name).where(filter_of(condition))
+    types = target.shape.types
+    values = {column: one_value(value, types[column]) for column, value in assigned.items()}
     rows = table.select(
-        *((one_value(assigned[column]) if column in assigned else quoted(column)).alias(column) for column in columns),
+        *(values.get(column, quoted(column)).alias(column) for column in columns),
         F.lit(int(RowAction.WRITE)).cast("byte").alias(ROW_ACTION),
         F.col(RECORD_KEY).alias(OLD_KEY),
         F.col(PARTITION_PATH).alias(OLD_PATH),
