@@ -173,3 +173,17 @@ def test_a_delete_of_a_number_that_no_key_can_be_has_no_effect(spark: SparkSessi
     assert merge.execute().deleted == 1
     with pytest.raises(InvalidInput, match="cannot hold the value 1099511627778"):
         merge.when_not_matched_insert({"id": "source.id"}, condition="source.op = 'U'").execute()
+
+
+@pytest.mark.parametrize("asked", ["source.u NOT IN {}", "NOT (target.id > 0 AND source.u IN {})"])
+def test_a_null_among_the_rows_of_a_subquery_matches_nothing(spark: SparkSession, tmp_path: Path, asked: str):
+    spark.createDataFrame(pa.table({"b": pa.array([7, None], pa.int64())})).createOrReplaceTempView("banned")
+    table = hoodie.create_table(tmp_path / "t", record_key="id", spark=spark)
+    table.upsert(pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}))
+    source = spark.createDataFrame(pa.table({"id": [1, 2, 7], "u": [1, None, 7]}))
+
+    condition = f"target.id = source.id AND {asked.format('(SELECT b FROM banned)')}"
+    merge = table.merge(source, condition).when_matched_update({"v": "'x'"})
+    result = merge.when_not_matched_insert({"id": "id + 10", "v": "'new'"}).execute()
+
+    assert (result.updated, result.inserted) == (0, 3)  # as without Spark

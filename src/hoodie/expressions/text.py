@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Collection
 
-from hoodie.expressions.parser import SqlglotError, Token, TokenType, exp, parse, tokens_of
+from hoodie.expressions.parser import DIALECT, SqlglotError, Token, TokenType, exp, parse, tokens_of
 
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -180,6 +180,28 @@ def _qualified(node: exp.Expr) -> tuple[str, str] | None:
         table, name = (part.name.lower() for part in node.parts)
         return table, name
     return None
+
+
+def three_valued(text: str) -> str:
+    """The condition of a join, each `x IN (SELECT …)` within more than AND and OR spelled out: Spark's joins take it
+    for false where it is unknown, so that a NOT IN holds beside a null."""
+    tree = parsed(text)
+    spelled = None if tree is None else tree.transform(_spelled_out)
+    return text if spelled == tree or spelled is None else spelled.sql(dialect=DIALECT)
+
+
+def _spelled_out(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node, exp.In) or "query" not in node.args or isinstance(node.this, exp.Tuple):
+        return node
+    above = node.parent
+    while isinstance(above, (exp.And, exp.Or, exp.Paren)):
+        above = above.parent
+    if above is None or node.find_ancestor(exp.Query) is not None:
+        return node
+    value, query = node.this.sql(dialect=DIALECT), node.args["query"].sql(dialect=DIALECT)
+    has_null = f"EXISTS (SELECT 1 FROM {query} AS `rows`(`value`) WHERE `value` IS NULL)"
+    unknown = f"{has_null} OR ({value} IS NULL AND EXISTS {query})"
+    return parse(f"(CASE WHEN {value} IN {query} THEN TRUE WHEN {unknown} THEN NULL ELSE FALSE END)")
 
 
 def same_expression(one: object, other: object) -> bool:

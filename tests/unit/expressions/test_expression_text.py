@@ -2,7 +2,14 @@
 
 import pytest
 
-from hoodie.expressions.text import about_source_only, columns_named, conjuncts, equal_columns, same_expression
+from hoodie.expressions.text import (
+    about_source_only,
+    columns_named,
+    conjuncts,
+    equal_columns,
+    same_expression,
+    three_valued,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +69,25 @@ def test_plain_columns_are_the_same_however_they_are_written():
     assert same_expression("s.`Price`", "S.price")
     assert not same_expression("'A'", "'a'")
     assert not same_expression(1, "1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s.id = t.id AND (s.u IN (SELECT b FROM q) OR t.v > 1)",
+        "s.u NOT IN (1, 2)",
+        "(s.u, s.v) NOT IN (SELECT b, c FROM q)",
+        "NOT EXISTS (SELECT 1 FROM q WHERE b NOT IN (SELECT c FROM r))",
+        "no sql (",
+    ],
+)
+def test_a_condition_that_joins_take_right_stays_as_it_is(text: str):
+    assert three_valued(text) == text
+
+
+def test_a_negated_subquery_is_unknown_beside_a_null():
+    query = "(SELECT b FROM q WHERE c = 'it')"
+    has_null = f"EXISTS(SELECT 1 FROM {query} AS `rows`(`value`) WHERE `value` IS NULL)"
+    unknown = f"{has_null} OR (s.u IS NULL AND EXISTS{query})"
+    spelled = f"CASE WHEN s.u IN {query} THEN TRUE WHEN {unknown} THEN NULL ELSE FALSE END"
+    assert three_valued(f"s.id = t.id AND s.u NOT IN {query}") == f"s.id = t.id AND NOT ({spelled})"

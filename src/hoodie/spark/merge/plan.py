@@ -15,7 +15,7 @@ from hoodie.conditional.by_key import ACTIONS
 from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, assignments
 from hoodie.conditional.keys import IN_DOUBT
 from hoodie.conditional.shape import SharedTexts, TableShape
-from hoodie.expressions.text import tick
+from hoodie.expressions.text import three_valued, tick
 from hoodie.spark.merge.assign import as_column, condition_holds, first_that_holds
 from hoodie.spark.types import to_spark
 
@@ -75,7 +75,8 @@ def _unassigned(clause: MergeClause, request: MergeRequest, column: str) -> str 
 
 def _condition(request: MergeRequest, shape: TableShape) -> Column:
     if request.condition is not None:
-        return as_column(request.condition)
+        condition = request.condition
+        return as_column(three_valued(condition) if isinstance(condition, str) else condition)
     condition = F.lit(True)
     for name in shape.identity:
         path = ".".join(map(tick, name.split(".")))
