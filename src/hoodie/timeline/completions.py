@@ -95,11 +95,16 @@ def history_version(storage: Storage, folder: str) -> int | None:
     try:
         version = storage.read(f"{folder}/{VERSION_FILE}").decode("ascii", "replace").strip()
     except FileNotFoundError:
-        numbers = [int(m[1]) for e in storage.list(folder) if not e.is_dir and (m := MANIFEST.fullmatch(e.name))]
-        return max(numbers, default=None)
+        return newest_manifest(storage, folder)
     if not re.fullmatch(r"\d+", version, re.ASCII):
         raise CorruptFile(f"{folder}/{VERSION_FILE}", f"{version!r} is not a version of the history")
     return int(version)
+
+
+def newest_manifest(storage: Storage, folder: str) -> int | None:
+    """The greatest number of a manifest; None: there is none."""
+    numbers = [int(m[1]) for e in storage.list(folder) if not e.is_dir and (m := MANIFEST.fullmatch(e.name))]
+    return max(numbers, default=None)
 
 
 def history_span(name: str) -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """Writing the history of layout 2: instants that left the active timeline, in Parquet files that a manifest lists.
 
-Files are written whole, then a manifest with them, then `_version_`, which readers follow: what a dead writer leaves is
-not read, and is written again. Small files of one layer become one of the next, as history grows.
+Files are written whole, then a manifest with them, then `_version_`, which readers follow: files that a dead writer
+leaves are not read, and are written again; from its manifest the next one goes on. Small files of one layer become one
+of the next, as history grows.
 Source: docs/format/table-versions-8-9.md 5; pinned by tests/vectors/v8-v9/lsm_history.json.
 """
 
@@ -24,6 +25,7 @@ from hoodie.timeline.completions import (
     history_files,
     history_span,
     history_version,
+    newest_manifest,
     read_history,
 )
 
@@ -80,6 +82,9 @@ def add_to_history(storage: Storage, folder: str, entries: Collection[HistoryEnt
 
     returns  the path of the file that has them; "" when the history has them all
     """
+    newest = newest_manifest(storage, folder) or 0
+    if newest > (history_version(storage, folder) or 0):  # it was set back, or a writer died before it changed it
+        rewrite(storage, join(folder, VERSION_FILE), str(newest).encode())
     names = history_files(storage, folder)
     existing = _instants_in(storage, folder, names, {entry.instant.requested for entry in entries})
     missing = sorted(
@@ -143,9 +148,7 @@ def _publish(storage: Storage, folder: str, names: Sequence[str]) -> None:
     sizes = {entry.name: entry.size for entry in storage.list(folder)}
     if lost := sorted({*names} - sizes.keys()):
         raise CorruptFile(join(folder, lost[0]), "missing, though the history's manifest lists it")
-    path = join(folder, f"manifest_{version}")
-    storage.discard(path)  # of a writer that died before it changed `_version_`
-    storage.create_new(path, _manifest([(name, sizes[name]) for name in sorted(names)]))
+    storage.create_new(join(folder, f"manifest_{version}"), _manifest([(name, sizes[name]) for name in sorted(names)]))
     rewrite(storage, join(folder, VERSION_FILE), str(version).encode())
 
 

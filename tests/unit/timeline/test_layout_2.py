@@ -175,6 +175,17 @@ def test_a_history_that_lost_a_file_is_not_added_to() -> None:
         add_to_history(storage, FOLDER, [_entry(2)])
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("number", [2, 5])
+def test_a_history_that_was_set_back_goes_on_from_the_newest_manifest(version: int, number: int) -> None:
+    storage = MemoryStorage()
+    for instant in range(3):
+        add_to_history(storage, FOLDER, [_entry(instant)])
+    storage.write(f"{FOLDER}/_version_", str(version).encode())
+    add_to_history(storage, FOLDER, [_entry(number)])  # the history had 2: it is about to leave the timeline again
+    assert len(_instants(storage)) == (3 if number == 2 else 4)
+
+
 def test_an_archiver_that_dies_anywhere_leaves_the_history_whole_and_the_next_goes_on() -> None:
     before = MemoryStorage()
     for number in range(MERGED_FILES - 1):
