@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,17 @@ if TYPE_CHECKING:  # a look at a timeline loads nothing that only sizes need
     from hoodie.facts.instants import History
     from hoodie.facts.summary import Summary
 
+#: What SQL, and Python, call types of Avro.
+_SQL_NAMES = {
+    "long": "bigint",
+    "bytes": "binary",
+    "fixed": "binary",
+    "record": "struct",
+    "timestamp-millis": "timestamp",
+    "timestamp-micros": "timestamp",
+    "local-timestamp-millis": "timestamp_ntz",
+    "local-timestamp-micros": "timestamp_ntz",
+}
 #: What `stats` says of a table on one line.
 STATS_SHOWN = (
     "base_files",
@@ -34,7 +46,7 @@ def summary_text(table: Summary) -> Sequence[Block]:
         ("partitioned by", _comma_separated(table.partition_by)),
         ("ordering", _comma_separated(table.ordering)),
         ("payload", table.payload.rpartition(".")[2] or "(default)"),
-        ("columns", _comma_separated(f"{column.name} {column.type}" for column in table.columns)),
+        ("columns", _comma_separated(f"{column.name} {_sql_type(column.type)}" for column in table.columns)),
         ("commits", f"{table.commits} on the active timeline" + (f", from {table.first}" if table.first else "")),
     ]
     if last := table.last:
@@ -48,6 +60,10 @@ def summary_text(table: Summary) -> Sequence[Block]:
     rows += [("cannot be read", table.cannot_read)] if table.cannot_read else []
     rows += [("cannot be written", table.cannot_write)] if table.cannot_write and not table.cannot_read else []
     return [f"{name:18}{value}" for name, value in rows]
+
+
+def _sql_type(avro: str) -> str:
+    return re.sub(r"[\w-]+", lambda word: _SQL_NAMES.get(word[0], word[0]), avro)
 
 
 def _comma_separated(items: Iterable[str]) -> str:

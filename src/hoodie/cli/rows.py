@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from hoodie.cli.output import Block, Grid, json_value
 from hoodie.cli.output_file import output_file
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
-from hoodie.errors import InvalidInput, sentence
+from hoodie.errors import HoodieWarning, InvalidInput, sentence
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import plan_change_data
@@ -91,7 +92,11 @@ def plan_question(state: TableState, question: Question, settings: ReadSettings)
         begin=question.begin,
         end=question.end,
     )
-    return plan_read(state, read, settings)
+    scan = plan_read(state, read, settings)
+    paths = {path.strip("/") for path in question.partitions or ()}.difference(scan.partitions)
+    if missing := sorted(path for path in paths if not state.storage.list(path)):
+        warnings.warn(f"the table has no partition {', '.join(map(repr, missing))}", HoodieWarning, stacklevel=2)
+    return scan
 
 
 def filters_of(texts: Sequence[str], schema: pa.Schema) -> Filters | None:
@@ -110,8 +115,8 @@ def filters_of(texts: Sequence[str], schema: pa.Schema) -> Filters | None:
     for text, test in zip(texts, comparisons, strict=True):
         if test is None:
             _check_sql(text, schema)
-    return " and ".join(
-        f"({text if test is None else _as_sql(*test)})" for text, test in zip(texts, comparisons, strict=True)
+    return " and ".join(  # a comment of a condition ends with the line
+        f"({text if test is None else _as_sql(*test)}\n)" for text, test in zip(texts, comparisons, strict=True)
     )
 
 

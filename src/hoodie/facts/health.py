@@ -1,7 +1,8 @@
 """How a table is, for those who watch many: sizes, what is pending, its age, and what the doctor finds."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault, Finding, Severity
@@ -81,7 +82,11 @@ def health(storage: Storage, settings: Settings, *, grace: float = 3600.0, clock
             config, timeline = look(storage)
             base = Health(config.name, config.type.value, findings=_counted(findings))
     except HoodieError as error:
-        return Health(error=type(error).__name__, problem=_line(error), findings=_counted(findings))
+        known = Health()
+        with suppress(HoodieError), typed_errors():
+            config, _ = look(storage)
+            known = Health(config.name, config.type.value)
+        return replace(known, error=type(error).__name__, problem=_line(error), findings=_counted(findings))
     pending = [i for i in timeline.pending() if i.action in WRITES]
     newest = timeline.newest_commit
     age = -1.0

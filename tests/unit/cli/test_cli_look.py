@@ -78,6 +78,7 @@ def test_show_says_what_a_table_is(lake: Path, hoodie: Terminal) -> None:
     assert (found["name"], found["type"], found["record_key"]) == ("trips", "MERGE_ON_READ", ["id"])
     assert [column["name"] for column in found["columns"]] == ["id", "city", "ts", "note"]
     assert [column["type"] for column in found["columns"]] == ["string", "string", "long", "string"]
+    assert any("ts bigint" in line for line in hoodie("show", lake / "a"))
     first, *_, last = instants(lake / "a")
     assert (found["first"], found["last"]["instant"], found["last"]["deleted"]) == (first, last, 1)
     assert found["cannot_write"] == found["cannot_read"] == ""

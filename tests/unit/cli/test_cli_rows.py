@@ -16,6 +16,7 @@ import pytest
 from hoodie import open_table
 from hoodie.api.table import create_table
 from hoodie.cli import exporting
+from hoodie.cli.main import main
 from hoodie.cli.rows import filters_of
 from hoodie.errors import InvalidInput
 from hoodie.reading.filters.selection import kept_rows, read_filter
@@ -39,9 +40,17 @@ def test_query_gives_the_rows_of_a_snapshot(lake: Path, hoodie: Terminal) -> Non
     assert "the first 2 rows" in hoodie("query", lake / "a", "--limit", 2)[-1]
 
 
+def test_a_partition_that_is_not_there_is_named(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", str(lake / "a"), "--partition", "nope", "--partition", "rome", "--filter", "ts > 99"]) == 0
+    said = capsys.readouterr()
+    assert "no rows" in said.out
+    assert "the table has no partition 'nope'\n" in said.err
+
+
 @pytest.mark.parametrize(
     ("words", "filters"),
     [
+        (["ts >= 2 -- new"], [("ts", ">=", 2)]),
         (["ts >= 2"], [("ts", ">=", 2)]),
         (["city=oslo"], [("city", "==", "oslo")]),
         (["city in oslo, bern", "ts<2"], [("city", "in", ["oslo", "bern"]), ("ts", "<", 2)]),
