@@ -82,11 +82,11 @@ def health(storage: Storage, settings: Settings, *, grace: float = 3600.0, clock
             config, timeline = look(storage)
             base = Health(config.name, config.type.value, findings=_counted(findings))
     except HoodieError as error:
-        known = Health()
+        named = Health()
         with suppress(HoodieError), typed_errors():
             config, _ = look(storage)
-            known = Health(config.name, config.type.value)
-        return replace(known, error=type(error).__name__, problem=_line(error), findings=_counted(findings))
+            named = Health(config.name, config.type.value)
+        return replace(named, error=type(error).__name__, problem=_line(error), findings=_counted(findings))
     pending = [i for i in timeline.pending() if i.action in WRITES]
     newest = timeline.newest_commit
     age = -1.0
