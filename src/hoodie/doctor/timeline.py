@@ -23,11 +23,13 @@ from hoodie.formats.timeline.plans import decode_compaction_plan, decode_replace
 from hoodie.locks.clock import LOCKS
 from hoodie.metadata.keys import FOLDER
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
+from hoodie.model.plans import CleanMetadata
 from hoodie.reading.changes.plan import refuse_lost_history
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join, split
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.table.state import TableState
 from hoodie.timeline.archive import archive_files, archived_commits, commits_that_left
+from hoodie.timeline.cleanings import refuse_other_clean
 from hoodie.timeline.completions import VERSION_FILE, history_sizes
 from hoodie.timeline.history import history_rows
 from hoodie.timeline.load import read_commit
@@ -276,7 +278,10 @@ def _content(
             if instant.state is not State.COMPLETED:
                 return None, []
             return (None, _empty(scene, instant, path, states)) if metadata.says_nothing else (metadata, [])
-        return (None if decode is None else decode(scene.storage.read(path), path)), []
+        value = None if decode is None else decode(scene.storage.read(path), path)
+        if isinstance(value, CleanMetadata):
+            refuse_other_clean(value, instant, path)
+        return value, []
     except FileNotFoundError:  # archived, or rolled back, since it was listed
         return None, []
     except CorruptFile as error:

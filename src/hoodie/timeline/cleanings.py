@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hoodie.config.table import TableConfig
+from hoodie.errors import CorruptFile
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanMetadata
@@ -57,13 +58,22 @@ def _read(storage: Storage, timeline: Timeline, cleans: Iterable[Instant]) -> li
         except FileNotFoundError:
             return None
         if completed:
-            return _cleaned_files(decode_clean_metadata(data, path))
+            metadata = decode_clean_metadata(data, path)
+            refuse_other_clean(metadata, instant, path)
+            return _cleaned_files(metadata)
         if not data:  # its planner died: it is planned again
             return CleanedFiles(instant.requested, "", frozenset())
         plan = decode_clean_plan(data, path)
         return CleanedFiles(instant.requested, plan.earliest[0] if plan.earliest else "", _paths(plan.files))
 
     return in_threads(read, list(cleans))
+
+
+def refuse_other_clean(metadata: CleanMetadata, instant: Instant, path: str) -> None:
+    """Raises CorruptFile where the file of a clean says what another one removed: reads of earlier states go by it"""
+    if metadata.start not in ("", instant.requested):
+        advice = "Restore it from a copy of the table"
+        raise CorruptFile(path, f"the content is that of the clean {metadata.start}", advice=advice)
 
 
 def _cleaned_files(metadata: CleanMetadata) -> CleanedFiles:

@@ -15,7 +15,7 @@ from hoodie.api.table import HoodieTable
 from hoodie.commit import lost
 from hoodie.commit.rollback_executor import roll_back
 from hoodie.doctor.examine import Fault, Severity
-from hoodie.errors import CorruptFile, MissingFile, MissingFileIgnored, StorageFailed
+from hoodie.errors import CorruptFile, InvalidInput, MissingFile, MissingFileIgnored, StorageFailed
 from hoodie.services.compaction.schedule import unschedule_compaction
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
@@ -366,6 +366,31 @@ def test_a_table_that_lost_its_timeline_is_not_an_empty_one(path: Path, version:
     table.repair(dry_run=False, grace=0)
     assert data_files(path) == before
     assert instants(path) == []
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_two_cleans_whose_contents_were_swapped_are_found_and_hide_no_rows(path: Path, version: str) -> None:
+    options = {"hoodie.write.table.version": version, "hoodie.clean.automatic": "false"}
+    table = hoodie.create_table(path, record_key="id", options={**options, "hoodie.archive.automatic": "false"})
+    commits = []
+    for number in range(8):
+        commits.append(table.upsert(pa.table({"id": [1], "n": [number]})).instant)
+        if number in (3, 7):
+            table.clean(options={"hoodie.clean.commits.retained": "1"})
+    first, second = sorted(file for file in (path / ".hoodie").rglob("*.clean") if "metadata" not in file.parts)
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+    with pytest.raises(CorruptFile, match="the content is that of the clean"):
+        table.snapshot(as_of=commits[4]).to_arrow()
+    assert table.to_arrow().num_rows == 1
+    findings = [finding for finding in table.check(grace=0) if finding.fault is Fault.UNREADABLE]
+    assert [path / finding.where for finding in findings] == [first, second]
+    table.repair(dry_run=False, grace=0)
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    assert not table.check(grace=0)
+    with pytest.raises(InvalidInput):
+        table.snapshot(as_of=commits[4]).to_arrow()
 
 
 def swap_files(history: Path) -> None:
