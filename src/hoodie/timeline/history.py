@@ -9,6 +9,7 @@ Source: docs/format/table-versions-8-9.md 5; pinned by tests/vectors/v8-v9/lsm_h
 import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +85,9 @@ def add_to_history(storage: Storage, folder: str, entries: Collection[HistoryEnt
     """
     newest = newest_manifest(storage, folder) or 0
     if newest > (history_version(storage, folder) or 0):  # it was set back, or a writer died before it changed it
-        rewrite(storage, join(folder, VERSION_FILE), str(newest).encode())
+        with suppress(CorruptFile):  # one that Hudi died in is written again
+            history_files(storage, folder, newest)
+            rewrite(storage, join(folder, VERSION_FILE), str(newest).encode())
     names = history_files(storage, folder)
     existing = _instants_in(storage, folder, names, {entry.instant.requested for entry in entries})
     missing = sorted(
@@ -148,7 +151,9 @@ def _publish(storage: Storage, folder: str, names: Sequence[str]) -> None:
     sizes = {entry.name: entry.size for entry in storage.list(folder)}
     if lost := sorted({*names} - sizes.keys()):
         raise CorruptFile(join(folder, lost[0]), "missing, though the history's manifest lists it")
-    storage.create_new(join(folder, f"manifest_{version}"), _manifest([(name, sizes[name]) for name in sorted(names)]))
+    path = join(folder, f"manifest_{version}")
+    storage.discard(path)  # of a writer that died in it
+    storage.create_new(path, _manifest([(name, sizes[name]) for name in sorted(names)]))
     rewrite(storage, join(folder, VERSION_FILE), str(version).encode())
 
 

@@ -186,6 +186,14 @@ def test_a_history_that_was_set_back_goes_on_from_the_newest_manifest(version: i
     assert len(_instants(storage)) == (3 if number == 2 else 4)
 
 
+def test_a_manifest_that_a_writer_died_in_is_written_again() -> None:
+    storage = MemoryStorage()
+    add_to_history(storage, FOLDER, [_entry(0)])
+    storage.write(f"{FOLDER}/manifest_2", b'{"files" : [ {"fileName"')
+    add_to_history(storage, FOLDER, [_entry(1)])
+    assert len(_instants(storage)) == 2
+
+
 def test_an_archiver_that_dies_anywhere_leaves_the_history_whole_and_the_next_goes_on() -> None:
     before = MemoryStorage()
     for number in range(MERGED_FILES - 1):
