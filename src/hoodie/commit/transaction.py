@@ -44,7 +44,7 @@ from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.changes import KeyChanges, changes_of_commit
 from hoodie.metadata.keeping.build import build, missing_partitions, not_built, recorded_settings, why_not_built
-from hoodie.metadata.keeping.drop import drop_partitions, warn_of_drop, was_upgraded
+from hoodie.metadata.keeping.drop import drop_partitions, warn_of_drop
 from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.partitions.kind import Change, ReadKeys
 from hoodie.model.commit import CommitMetadata, WriteStat, inflight_profile
@@ -160,7 +160,7 @@ def _with_metadata_table(
         return state
     if problem := not_built(state.config, requested.build):
         warnings.warn(OptionIgnored(f"{state.config.name}: {problem}. The write goes on without"), stacklevel=3)
-    if was_upgraded(state.config):
+    if state.config.was_upgraded:
         return state
     if unwanted := [name for name in requested.remove if name in state.config.metadata_partitions]:
         drop_partitions(state.storage, state.config, unwanted)

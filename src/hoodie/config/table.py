@@ -172,6 +172,16 @@ class TableConfig:
                 f"{self.name}: {CDC_MODE}={self.cdc_mode!r}: expected one of {', '.join(LoggedImages)}"
             ) from None
 
+    @property
+    def was_upgraded(self) -> bool:
+        """Whether the table began with an earlier form of its timeline.
+
+        The metadata table that Hudi builds after such an upgrade may lack logs for good: those that were written behind
+        the plan of a compaction. Names of the history's files do not tell what is in them.
+        """
+        began = self.properties.get("hoodie.table.initial.version", "")
+        return began.isdigit() and int(began) in VERSIONS and VERSIONS[int(began)].layout < self.layout
+
     @cached_property
     def timeline_folder(self) -> str:
         """Folder of the active timeline, relative to the base path."""

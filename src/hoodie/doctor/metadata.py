@@ -18,7 +18,6 @@ from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene
 from hoodie.doctor.timeline import read_contents, read_names, read_settings
 from hoodie.errors import CorruptFile, HoodieError, SettingsMissing, TableNotFound, UnsupportedTable, clause
 from hoodie.metadata.definitions import DEFAULT_PATH, PATH, UNDEFINED, read_definitions
-from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.table import open_metadata, own_config
@@ -45,7 +44,7 @@ def wrong_lists(scene: Scene, commits: Contents, *, contents: bool) -> Iterator[
     version = VERSIONS[scene.config.version]
     if not version.written or MetadataPartition.FILES not in scene.config.metadata_partitions:
         return
-    if was_upgraded(scene.config):  # what its lists lack `unlisted_logs` says
+    if scene.config.was_upgraded:  # what its lists lack `unlisted_logs` says
         return
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     problems = list(_own_problems(scene))

@@ -19,7 +19,6 @@ from hoodie.config.write import IndexType
 from hoodie.errors import CorruptFile, CorruptIndex, RecordIndexIgnored, UnsupportedTable
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
-from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER
 from hoodie.metadata.locations import BY_PARTITION, RecordLocator, open_locator
 from hoodie.storage.protocol import Storage
@@ -39,7 +38,7 @@ def with_record_index(index: Index, state: TableState) -> Index:
     locator = open_locator(state.storage, state.config, state.timeline)
     if not isinstance(locator, str):
         return replace(index, look_up=ByKey(partial(_tagger, locator)))
-    if was_upgraded(state.config):
+    if state.config.was_upgraded:
         advice = "Name another index, such as hoodie.index.type=GLOBAL_SIMPLE."
         path = f"{state.storage.root.rstrip('/')}/{FOLDER}"
         problem = f"none is kept in a table that was upgraded to version {state.config.version}"

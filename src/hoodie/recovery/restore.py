@@ -24,7 +24,7 @@ from hoodie.formats.timeline.services import decode_restore_plan, encode_restore
 from hoodie.locks import Lock
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.keeping.build import build, not_built, why_not_built
-from hoodie.metadata.keeping.drop import drop_metadata, drop_with_warning, warn_of_drop, was_upgraded
+from hoodie.metadata.keeping.drop import drop_metadata, drop_with_warning, warn_of_drop
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -156,7 +156,7 @@ def _restore(
         pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
     if state.config.has_metadata_table:  # it may have merged what is rolled back into its base files
-        if was_upgraded(state.config):
+        if state.config.was_upgraded:
             drop_with_warning(storage, "it may have merged what the restore takes back")
         else:
             drop_metadata(storage)
@@ -193,7 +193,7 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
     Warns MetadataTableDropped where they cannot be built of the table's files: the table is restored all the same
     """
     now = load_state(storage)
-    if was_upgraded(now.config):
+    if now.config.was_upgraded:
         return
     if reason := why_not_built(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)

@@ -176,8 +176,10 @@ def newest_archived(storage: Storage, config: TableConfig, before: str) -> str:
     Archive files are read from the newest on, until one has a commit: cleans and rollbacks are archived separately.
     """
     if config.layout == 2:
-        # A name has the times of all instants in the file: at least as new as its newest commit.
-        times = (history_span(name)[1] for name in history_files(storage, config.history_folder))
+        if config.was_upgraded:
+            times = [instant.requested for instant, _ in _history_commits(storage, config)]
+        else:  # a name has the times of all instants in the file: at least as new as its newest commit
+            times = [newest for _, _, newest in _history_spans(storage, config)]
         return max((time for time in times if time < before), default="")
     newest = newest_archived_entry(storage, config, before)
     return "" if newest is None else newest.instant.requested
@@ -204,9 +206,8 @@ def archived_cleans(storage: Storage, config: TableConfig, after: str) -> Iterat
     Raises CorruptFile
     """
     if config.layout == 2:
-        for name in history_files(storage, config.history_folder):
-            if history_span(name)[1] > after:
-                path = join(config.history_folder, name)
+        for path, _, newest in _history_spans(storage, config):
+            if newest > after:
                 for time, _, action, metadata in _history_columns(storage, path, after):
                     if action is Action.CLEAN and time > after and metadata is not None:
                         yield decode_clean_metadata(metadata, path)
@@ -245,9 +246,9 @@ def _replaces_in_archive(storage: Storage, config: TableConfig, by: str) -> Iter
 
 
 def _replaces_in_history(storage: Storage, config: TableConfig, by: str) -> Iterator[CommitMetadata]:
-    for name in history_files(storage, config.history_folder):
-        if history_span(name)[0] <= by:
-            for instant, commit in _history_rows(storage, join(config.history_folder, name)):
+    for path, oldest, _ in _history_spans(storage, config):
+        if oldest <= by:
+            for instant, commit in _history_rows(storage, path):
                 if instant.action is Action.REPLACE_COMMIT and instant.requested <= by:
                     yield commit
 
@@ -306,6 +307,13 @@ def _in_history(storage: Storage, config: TableConfig, written: Collection[str],
         if path in written:
             for instant, commit in _history_rows(storage, path, since):
                 yield instant, instant.completed, commit
+
+
+def _history_spans(storage: Storage, config: TableConfig) -> Iterator[tuple[str, str, str]]:
+    """Files of the history, with the oldest and the newest instant that each may hold: names that Hudi gives when it
+    upgrades a table, and when it merges such files, do not tell."""
+    for name in history_files(storage, config.history_folder):
+        yield join(config.history_folder, name), *(("", "~") if config.was_upgraded else history_span(name))
 
 
 def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:

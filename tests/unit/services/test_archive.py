@@ -1,7 +1,7 @@
 """Archiving of tables without Spark: what leaves the timeline, what history tells, and whatever dies in between."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
 from hoodie.formats.timeline.services import CLEAN_METADATA
 from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata
 from hoodie.plan.archive import Cleaning, instants_to_archive
@@ -34,9 +35,12 @@ from hoodie.testing.tables import ArrowTable, FailsAt
 from hoodie.timeline.archive import (
     archive_files,
     archived_among,
+    archived_cleans,
     archived_commits,
     archived_entries,
+    newest_archived,
     read_archive_file,
+    replaced_in_archive,
 )
 from hoodie.timeline.timeline import LAYOUT_1, Timeline
 from hoodie.timeline.transition import create_requested
@@ -528,32 +532,39 @@ def test_an_archive_that_is_damaged_is_no_shorter_history(content: bytes) -> Non
         archived_commits(storage, config)
 
 
-def test_the_history_of_layout_2_is_read() -> None:
-    fields = dict.fromkeys(("partitionToWriteStats", "compacted", "extraMetadata", "version", "operationType"))
-    one = write_one(schemas.COMMIT_METADATA, {**fields, "operationType": "UPSERT", "extraMetadata": {"schema": "s"}})
-    replaced_ids = {"operationType": "INSERT_OVERWRITE", "partitionToReplaceFileIds": {"oslo": ["f-0"]}}
-    two = write_one(schemas.REPLACE_COMMIT_METADATA, {**fields, **replaced_ids})
-    table = pa.table(
-        {
-            "instantTime": ["10", "20", "30"],
-            "completionTime": ["11", "21", "31"],
-            "action": ["deltacommit", "clean", "replacecommit"],
-            "metadata": pa.array([one, b"", two], pa.binary()),
-        }
-    )
+def history_of(name: str, rows: Iterable[tuple[str, Action, bytes]]) -> MemoryStorage:
+    """A history of one file. rows: time, action and metadata; completed as the next digit"""
+    times, actions, contents = zip(*rows, strict=True)
+    completed = [str(int(time) + 1) for time in times]
+    columns = {"instantTime": times, "completionTime": completed, "action": actions}
+    table = pa.table({**columns, "metadata": pa.array(contents, pa.binary())})
     storage, folder = MemoryStorage(), ".hoodie/timeline/history"
-    with storage.open_output(f"{folder}/10_30_0.parquet") as file:
+    with storage.open_output(f"{folder}/{name}") as file:
         pq.write_table(table, file)
     storage.write(f"{folder}/_version_", b"1")
-    files = {"files": [{"fileName": "10_30_0.parquet", "fileLen": 1}]}
-    storage.write(f"{folder}/manifest_1", json.dumps(files).encode())
+    storage.write(f"{folder}/manifest_1", json.dumps({"files": [{"fileName": name, "fileLen": 1}]}).encode())
+    return storage
+
+
+_FIELDS = dict.fromkeys(("partitionToWriteStats", "compacted", "extraMetadata", "version", "operationType"))
+_UPSERT = write_one(schemas.COMMIT_METADATA, {**_FIELDS, "operationType": "UPSERT", "extraMetadata": {"schema": "s"}})
+_OVERWRITE = write_one(
+    schemas.REPLACE_COMMIT_METADATA,
+    {**_FIELDS, "operationType": "INSERT_OVERWRITE", "partitionToReplaceFileIds": {"oslo": ["f-0"]}},
+)
+
+
+def test_the_history_of_layout_2_is_read() -> None:
+    name = "10_30_0.parquet"
+    rows = [("10", Action.DELTA_COMMIT, _UPSERT), ("20", Action.CLEAN, b""), ("30", Action.REPLACE_COMMIT, _OVERWRITE)]
+    storage = history_of(name, rows)
     config = TableConfig(name="t", version=8, layout=2)
     (newer, replaced), (older, metadata) = archived_commits(storage, config)
     assert newer == Instant("30", Action.REPLACE_COMMIT, State.COMPLETED, "31")
     assert older == Instant("10", Action.DELTA_COMMIT, State.COMPLETED, "11")
     assert replaced.replaced == {"oslo": ("f-0",)}
     assert metadata.schema == "s"
-    with storage.open_output(f"{folder}/10_30_0.parquet") as file:
+    with storage.open_output(f".hoodie/timeline/history/{name}") as file:
         file.write(b"broken")
     with pytest.raises(CorruptFile, match="no file of the history"):
         archived_commits(storage, config)
@@ -568,3 +579,23 @@ def test_an_archive_file_is_decoded_for_the_instants_that_it_names() -> None:
     assert archived_among(storage, path, [*done.values()]) == {done[first]}
     storage.write("damaged", b"no archive file")
     assert archived_among(storage, "damaged", [*done.values()]) == set()
+
+
+@pytest.mark.parametrize("name", ["20_40_0.parquet", "20_30_1.parquet"])
+def test_names_of_the_history_do_not_count_on_a_table_that_was_upgraded(name: str) -> None:
+    """Hudi names a file by its first and last row, and a merged one by the least first and the greatest last one."""
+    clean = CLEAN_METADATA.write(CleanMetadata(start="60"))
+    rows = [
+        ("20", Action.DELTA_COMMIT, _UPSERT),
+        ("60", Action.CLEAN, clean),
+        ("50", Action.DELTA_COMMIT, _UPSERT),
+        ("10", Action.REPLACE_COMMIT, _OVERWRITE),
+        ("40", Action.DELTA_COMMIT, _UPSERT),
+        ("30", Action.DELTA_COMMIT, _UPSERT),
+    ]
+    storage, initial = history_of(name, rows), {"hoodie.table.initial.version": "6"}
+    config = TableConfig(name="t", version=9, layout=2, properties=initial)
+    group = FileGroupId("oslo", "f-0")
+    assert replaced_in_archive(storage, config, [group], "15") == {group}
+    assert [clean.start for clean in archived_cleans(storage, config, "55")] == ["60"]
+    assert newest_archived(storage, config, "70") == "50"

@@ -21,7 +21,7 @@ from hoodie.metadata.definitions import (
     write_definitions,
 )
 from hoodie.metadata.keeping.build_tasks import write_base_files
-from hoodie.metadata.keeping.drop import PARTITIONS, drop_metadata, drop_partitions, drop_with_warning, was_upgraded
+from hoodie.metadata.keeping.drop import PARTITIONS, drop_metadata, drop_partitions, drop_with_warning
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.partitions.files import FILES
 from hoodie.metadata.partitions.indexed_columns import first_columns
@@ -97,7 +97,7 @@ def not_built(config: TableConfig, partitions: Iterable[str]) -> str:
     """Why some partitions that a table lacks are not built here; "" where they are."""
     names = {str(name) for name in partitions} - {str(MetadataPartition.PARTITION_STATS)}  # as column statistics are
     new = [kind for kind in kinds_of(names) if kind.partition not in config.metadata_partitions]
-    if new and was_upgraded(config):
+    if new and config.was_upgraded:
         return f"the metadata table of a table that was upgraded to version {config.version} is not built here"
     if unfit := [str(kind.partition) for kind in new if not kind.is_of(VERSIONS[config.version])]:
         return f"{', '.join(unfit)} of the metadata table of a table of version {config.version} is not built here"

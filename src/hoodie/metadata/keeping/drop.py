@@ -59,7 +59,7 @@ def not_kept(storage: Storage, config: TableConfig) -> tuple[str, ...]:
     named = {*config.metadata_partitions, *config.metadata_inflight}
     whole = {str(kind.partition) for kind in kinds_of(config.metadata_partitions)} - {*config.metadata_inflight}
     if VERSIONS[config.version].defines_indexes:
-        whole = set() if was_upgraded(config) else whole - _of_another_form(storage, config, whole)
+        whole = set() if config.was_upgraded else whole - _of_another_form(storage, config, whole)
     return tuple(sorted(named - whole))
 
 
@@ -79,13 +79,6 @@ def _of_another_form(storage: Storage, config: TableConfig, names: Collection[st
     return others & {*names}
 
 
-def was_upgraded(config: TableConfig) -> bool:
-    """Whether the table began with an earlier form of its timeline. The metadata table that Hudi builds after such an
-    upgrade may lack logs for good: those that were written behind the plan of a compaction."""
-    began = config.properties.get("hoodie.table.initial.version", "")
-    return began.isdigit() and int(began) in VERSIONS and VERSIONS[int(began)].layout < VERSIONS[config.version].layout
-
-
 def drop_others(storage: Storage, config: TableConfig, names: tuple[str, ...]) -> TableConfig:
     """Remove what `not_kept` names; the table's settings afterwards. Warns MetadataTableDropped"""
     problem = "such partitions are not kept here"
@@ -94,7 +87,7 @@ def drop_others(storage: Storage, config: TableConfig, names: tuple[str, ...]) -
     except CorruptFile as damage:
         problem = clause(damage)
     config = drop_partitions(storage, config, names)
-    if str(MetadataPartition.FILES) in names and was_upgraded(config):
+    if str(MetadataPartition.FILES) in names and config.was_upgraded:
         problem = "the table was upgraded, and Hudi may have left log files of then out of the lists"
         warn_of_drop(storage, "the metadata table", problem)
         return config
