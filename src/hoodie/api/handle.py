@@ -34,7 +34,7 @@ class TableHandle(Generic[Frame]):
         return self.storage.root
 
     def _options(self, options: Options | None) -> Checked:
-        if not options:
+        if options is None:
             return self.options
         checked = check_options(options)
         if late := sorted(key for key in checked if is_driver_option(key)):

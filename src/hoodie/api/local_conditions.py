@@ -63,6 +63,7 @@ def delete_by_condition(
 
     Raises as `HoodieTable.update`
     """
+    require_name(name)
     with failures_heard(table.storage, "DELETE"):
         settings = table._condition_settings(options)
         if table.session is None:
@@ -71,6 +72,12 @@ def delete_by_condition(
 
         refuse_frames(frames)
         return run.delete_with_spark(table.session, table.storage, condition, settings, name)
+
+
+def require_name(name: object) -> None:
+    """Raises InvalidInput on what expressions cannot call a table."""
+    if not isinstance(name, str):
+        raise InvalidInput(f"name={name!r}: expected what the condition calls the table, as text")
 
 
 def refuse_frames(frames: object) -> None:

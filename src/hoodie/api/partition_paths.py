@@ -14,7 +14,7 @@ from hoodie.errors import HoodieError, InvalidInput
 from hoodie.keygen.arrow_keys import in_units_of, is_text, partition_path, type_at
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, PartitionField
 from hoodie.reading.table_schema import read_schema
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, check_path
 from hoodie.table.state import load_state, table_keygen
 
 
@@ -27,7 +27,7 @@ def partition_paths(partitions: Any, storage: Storage) -> list[str]:
     """
     named = _path_list(partitions)
     if all(isinstance(one, str) for one in named):
-        return [str(one) for one in named]
+        return [check_path(str(one)) for one in named]
     state = load_state(storage)
     schema = read_schema(state)
     keygen = in_units_of(table_keygen(state), schema)

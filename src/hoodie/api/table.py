@@ -76,7 +76,7 @@ class HoodieTable(
         storage_options: Options | None = None,
         options: Options | None = None,
     ) -> None:
-        checked = check_options(options or {})
+        checked = check_options({} if options is None else options)
         self.session = as_session(spark)
         self.storage = _storage(path, storage, checked, storage_options)
         self.options = without_driver_options(checked)
@@ -265,6 +265,8 @@ def _storage(path: Any, storage: Storage | None, options: Checked, storage_optio
     """The table's folder, which is given once. Raises InvalidInput"""
     if isinstance(storage, (str, os.PathLike)):
         raise InvalidInput(f"storage={str(storage)!r} is a path: give it first, without storage=")
+    if storage is not None and not hasattr(storage, "list_tree"):
+        raise InvalidInput(f"storage={type(storage).__name__}: expected a hoodie.storage.Storage")
     if storage is None:
         return storage_at(as_path(path), options, storage_options)
     if path is not None:

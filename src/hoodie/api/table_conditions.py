@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle, with_missing
-from hoodie.api.local_conditions import local_merge, local_update, refuse_frames
+from hoodie.api.local_conditions import local_merge, local_update, refuse_frames, require_name
 from hoodie.api.merge_builder import MergeBuilder
 from hoodie.conditional.clauses import MergeRequest
 from hoodie.errors import InvalidInput
@@ -88,8 +88,7 @@ class TableConditions(TableHandle[Frame]):
                 "an update takes columns with their new values, and then the condition: "
                 "update({'price': 'price * 2'}, \"city = 'oslo'\")"
             )
-        if not isinstance(name, str):
-            raise InvalidInput(f"name={name!r}: expected what the condition calls the table, as text")
+        require_name(name)
         with failures_heard(self.storage, "UPDATE"):
             settings, where = self._condition_settings(options), held_filters(where)
             if self.session is None:

@@ -234,7 +234,7 @@ def door_options(
     props             path of a properties file
     Raises            as `check_options`, `read_properties_file` and `of_path`
     """
-    _require_named(options or {})
+    _require_named({} if options is None else options)
     own_options = {key: as_text(value) for key, value in (options or {}).items() if value is not None}
     files = default_options()
     if props is not None:

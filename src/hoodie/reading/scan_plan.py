@@ -6,10 +6,9 @@ there and were not cleaned, the table's columns, how logs are merged.
 Source: docs/format/table-services.md 8 (queries).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from hoodie.reading.changes.plan import plan_changes
 from hoodie.reading.column_statistics import slices_with_statistics
 from hoodie.reading.complete_view import listed_view
 from hoodie.reading.filters.predicate import ANY, Tests, passing_both
-from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, read_filter
+from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, column_names, read_filter, texts
 from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.slices.column_types import mislabelled_files
 from hoodie.reading.slices.reader import slice_reader
@@ -161,28 +160,15 @@ def _kind(read: Read) -> ScanKind:
 
 
 def _paths(partitions: Collection[str]) -> tuple[str, ...]:
-    paths = _texts(partitions)
+    paths = texts(partitions)
     if paths is None:
         raise InvalidInput(f"partitions={partitions!r}: expected partition paths in a list, such as ['2024-01-31']")
     return paths
 
 
-def _texts(values: Any) -> tuple[str, ...] | None:
-    """The texts of a list; None: it is none, such as a text alone, or holds something else."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        return None
-    texts = tuple(values)
-    return texts if all(isinstance(text, str) for text in texts) else None
-
-
 def _selected(schema: pa.Schema, request: Read) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
-    columns = request.columns
-    if isinstance(columns, str):
-        raise InvalidInput(f"columns={columns!r}: expected a list, such as [{columns!r}]")
-    names = _texts(every_column(schema, request.meta) if columns is None else columns)
-    if names is None:
-        raise InvalidInput(f"columns={columns!r}: expected a list of names, such as {schema.names[-1:]}")
+    names = column_names(request.columns, every_column(schema, request.meta))
     rows = read_filter(request.filters, schema)
     read = tuple(dict.fromkeys([*names, *(rows.columns if rows else ())]))
     check_columns(read, schema)

@@ -112,7 +112,7 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
     first get the types that they really have: `stored_types`.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    if table.schema.equals(schema) and not any(_is_strict(field.type) for field in schema):
+    if table.schema.equals(schema) and not any(not field.nullable or _is_strict(field.type) for field in schema):
         return table
     names = table.schema.names
     _check_names(names, schema.names, "", drop_extra)

@@ -94,11 +94,12 @@ def storage_at(
     storage_options  of the driver, over those
     Raises           as `storage_for`; InvalidInput on `storage_options` that are no mapping
     """
-    if not isinstance(storage_options or {}, Mapping):
+    options_of_driver: Any = {} if storage_options is None else storage_options
+    if not isinstance(options_of_driver, Mapping) or not all(isinstance(key, str) for key in options_of_driver):
         raise InvalidInput(
             f"storage_options={storage_options!r}: expected options of the driver by name, {{'key': '…'}}"
         )
-    return storage_for(path_or_uri, {**driver_options(options), **(storage_options or {})})
+    return storage_for(path_or_uri, {**driver_options(options), **options_of_driver})
 
 
 def storage_beside(storage: Storage, path_or_uri: str) -> Storage:

@@ -54,7 +54,8 @@ class FsspecStorage(UriStorage):
             driver_options = {**_with_connections(scheme, self._options), **_NO_LISTINGS_CACHE}
             self.fs, base = url_to_fs(self.root, **driver_options)
         except (ValueError, TypeError, ImportError) as error:
-            if isinstance(error, ImportError) and (extra := _EXTRAS.get(scheme.lower())):
+            lacks_driver = isinstance(error, ImportError) or "Protocol not known" in str(error)  # of abfss
+            if lacks_driver and (extra := _EXTRAS.get(scheme.lower())):
                 missing = f"the driver of {scheme}:// is not installed: pip install 'hoodie[{extra}]'"
                 raise InvalidOption(f"{redacted_path(root)}: {missing}") from error
             if (message := _without_values(str(error), self._options)) != str(error):

@@ -194,8 +194,9 @@ def connect(uris: Sequence[str], timeout: float) -> Iterator[Metastore]:
 
     uris     such as "thrift://host:9083"
     timeout  seconds that an answer may take
-    Raises   InvalidOption on a malformed address; MetastoreUnavailable when none of them answers
+    Raises   InvalidOption on a malformed address, and as `interface`; MetastoreUnavailable when none of them answers
     """
+    interface()
     addresses = [_address(uri) for uri in uris]
     if not addresses:
         raise InvalidOption(f"{_URIS} is empty: expected thrift://host:9083")

@@ -79,6 +79,14 @@ def test_true_of_numpy_is_a_flag_and_meta_may_be_none(table: HoodieTable[Rows]):
         (lambda table: hoodie.on_failure("f"), "a callback is a function, and not 'f'"),
         (lambda table: hoodie.open_table(""), "the path of the table is empty"),
         (lambda table: hoodie.open_table(storage="/tmp/t"), "'/tmp/t' is a path: give it first"),
+        (lambda table: hoodie.open_table(storage={"key": "x"}), "storage=dict: expected a hoodie.storage.Storage"),
+        (lambda table: hoodie.open_table(table.path, storage_options={1: "x"}), "storage_options=.*by name"),
+        (lambda table: hoodie.open_table(table.path, storage_options=np.array([1, 2])), "storage_options=.*by name"),
+        (lambda table: table.get([1], columns="id"), r"columns='id': expected a list, such as \['id'\]"),
+        (lambda table: table.get([1], columns=1), "columns=1: expected a list of names"),
+        (lambda table: table.get([1], columns=[1]), r"columns=\[1\]: expected a list of names"),
+        (lambda table: table.delete(where="id = 9", name=["t"]), r"name=\['t'\]: expected what the condition calls"),
+        (lambda table: table.insert_overwrite(ROWS, partitions=["../x"]), r"'\.\./x' is not a path inside a table"),
     ],
 )
 def test_what_is_no_argument_of_a_call_is_refused(table: HoodieTable[Rows], call: Call, problem: str):
@@ -87,7 +95,7 @@ def test_what_is_no_argument_of_a_call_is_refused(table: HoodieTable[Rows], call
     assert len(table.history()) == 2
 
 
-@pytest.mark.parametrize("options", [["a"], "a=b", {1: 2}, {Path("a"): 1}])
+@pytest.mark.parametrize("options", [["a"], "a=b", {1: 2}, {Path("a"): 1}, False, pd.NA, np.array([1, 2])])
 def test_options_are_a_dict_by_text(table: HoodieTable[Rows], options: Any):
     calls: list[Callable[[], object]] = [
         lambda: table.upsert(ROWS, options=options),
@@ -134,3 +142,16 @@ def test_names_that_are_none_make_no_table(tmp_path: Path, arguments: dict[str, 
 def test_a_span_and_a_day_of_numpy_are_taken(table: HoodieTable[Rows]):
     assert table.check(grace=dt.timedelta(hours=1)) == table.check(grace=np.float64(3600)) == ()
     assert table.changes(np.datetime64("2020-01-01")).count() == 2
+
+
+def test_a_number_of_rows_may_be_larger_than_any_table(table: HoodieTable[Rows]):
+    assert table.snapshot().head(2**70).num_rows == 2
+
+
+def test_a_partition_outside_of_the_table_leaves_nothing_behind(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="fare")
+    table.upsert(ROWS)
+    files = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidInput, match="is not a path inside a table"):
+        table.insert_overwrite(ROWS, partitions=["/"])
+    assert sorted(tmp_path.rglob("*")) == files

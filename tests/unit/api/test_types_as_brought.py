@@ -461,3 +461,24 @@ def test_maps_of_views_fit_maps_of_texts(tmp_path: Path):
     table.upsert(rows(pa.int64(), pa.string()))
     table.upsert(rows(pa.float64(), pa.string_view()))
     assert table.to_arrow().sort_by("id").column("m").to_pylist() == pairs[1:]
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("column", ["id", "s", "tags"])
+def test_text_that_is_not_utf_8_is_refused_before_anything_is_written(tmp_path: Path, table_type: str, column: str):
+    table = hoodie.create_table(tmp_path / "t", record_key="id", table_type=table_type)
+    good: dict[str, Any] = {"id": ["a", "b"], "s": ["x", "y"], "tags": [["x"], ["y"]]}
+    table.upsert(pa.table(good))
+    files = sorted(tmp_path.rglob("*"))
+    text = pa.array([b"ok", b"caf\xe9"]).view(pa.string())
+    bad = pa.ListArray.from_arrays([0, 1, 2], text) if column == "tags" else text
+    with pytest.raises(SchemaMismatch, match=f"column {column}: .*UTF8.*or as binary; nothing was written"):
+        table.upsert(pa.table({**good, column: bad}))
+    assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_a_null_in_a_column_that_the_batch_says_has_none_is_named(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+    with pytest.raises(SchemaMismatch, match="column n takes no nulls and 1 of its values are null"):
+        table.upsert(pa.table({"id": [1, 2], "n": [1, None]}, schema=schema))

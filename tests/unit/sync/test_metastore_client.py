@@ -1,6 +1,7 @@
 """The client against stand-in servers: older interfaces, faults, silence. The real one is in tests/services."""
 
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import thriftpy2
 from thriftpy2.rpc import make_server
 
 import hoodie.sync.metastore as client
-from hoodie.errors import MetastoreUnavailable, SyncRefused
+from hoodie.errors import InvalidOption, MetastoreUnavailable, SyncRefused
 from hoodie.sync.metastore import connect, interface
 
 INTERFACE = Path(client.__file__).with_name("metastore.thrift")
@@ -134,6 +135,14 @@ def test_a_server_that_speaks_another_protocol_is_unavailable_and_the_error_says
         uri = f"thrift://127.0.0.1:{listening.getsockname()[1]}"
         with pytest.raises(MetastoreUnavailable, match="plain Thrift, without Kerberos and TLS"):
             connect([uri], 5).__enter__()
+
+
+def test_a_sync_without_thriftpy2_names_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    interface.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "thriftpy2"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InvalidOption, match=r"pip install 'hoodie\[hive\]'"), connect(["thrift://localhost:1"], 1):
+        pass
 
 
 def test_the_interface_is_loadable_by_itself() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from numbers import Integral
@@ -111,7 +112,7 @@ class Rows:
         if not isinstance(rows, Integral) or isinstance(rows, bool) or rows < 0:
             raise InvalidInput(f"head({rows!r}): expected a number of rows")
         first_batches: list[pa.RecordBatch] = []
-        remaining_rows = int(rows)
+        remaining_rows = min(int(rows), sys.maxsize)
         with closing(self.to_batches()) as batches:
             while remaining_rows > 0 and (batch := next(batches, None)) is not None:
                 first_batches.append(batch.slice(0, remaining_rows))

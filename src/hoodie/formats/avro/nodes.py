@@ -67,12 +67,13 @@ def fitting(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """The values without nulls as `kind`, by lossless steps within one family of types only."""
     if values.null_count:
         raise SchemaMismatch(f"{values.null_count} nulls where the schema says {kind} that is never null")
-    if values.type == kind:
-        return values
-    if _family(values.type) != _family(kind) and not (pa.types.is_null(values.type) or len(values) == 0):
+    other = values.type != kind and len(values) > 0 and not pa.types.is_null(values.type)
+    if other and _family(values.type) != _family(kind):
         raise SchemaMismatch(f"values of type {values.type} where the schema says {kind}")
     try:
-        return values.cast(kind)
+        fit = values.cast(kind)
+        fit.validate(full=True)  # no reader takes bytes that are not UTF-8 for text
+        return fit
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatch(f"values of type {values.type} do not fit {kind}: {error}") from error
 

@@ -267,6 +267,24 @@ def _fitting_filter(filters: Filters, row_filter: RowFilter, schema: pa.Schema) 
     return row_filter
 
 
+def texts(values: Any) -> tuple[str, ...] | None:
+    """The texts of a list; None: it is none, such as a text alone, or holds something else."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        return None
+    listed = tuple(values)
+    return listed if all(isinstance(text, str) for text in listed) else None
+
+
+def column_names(columns: Iterable[str] | None, every: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a read; None: every one. Raises InvalidInput on what is no list of names"""
+    if isinstance(columns, str):
+        raise InvalidInput(f"columns={columns!r}: expected a list, such as [{columns!r}]")
+    names = texts(every if columns is None else columns)
+    if names is None:
+        raise InvalidInput(f"columns={columns!r}: expected a list of names, such as {list(every[-1:])}")
+    return names
+
+
 def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
     """Raises InvalidInput naming a column that is not in the schema, and the nearest one that is."""
     for name in names:

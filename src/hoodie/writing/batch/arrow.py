@@ -241,23 +241,35 @@ class ArrowRows:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows with record key and partition path, in batches of bounded size.
 
-        Raises SchemaMismatch on values that the table's types cannot hold, InvalidInput as key generators
+        Raises SchemaMismatch on values that their type or the table's cannot hold, InvalidInput as key generators
         """
         for batch in self.source:
+            try:
+                batch.validate(full=True)
+            except pa.ArrowInvalid as problem:
+                raise _invalid(batch, problem) from problem
             for rows in parts_of(pa.Table.from_batches([batch])):
                 if self.brought is not None:
                     rows = self.brought.applied(rows)
                 if self.columns is not None and not self.deleting:
-                    rows = self._conformed(rows)
+                    rows = self._conformed(rows, self.columns)
                 yield from self.make_keys(rows).cast(self.schema).to_batches()
 
-    def _conformed(self, rows: pa.Table) -> pa.Table:
+    def _conformed(self, rows: pa.Table, columns: pa.Schema) -> pa.Table:
         """The user's columns as they are written, then the keys that rows have, if they are asked for."""
-        assert self.columns is not None
-        user = conform(rows.select([n for n in rows.schema.names if n not in META_COLUMNS]), self.columns)
+        user = conform(rows.select([n for n in rows.schema.names if n not in META_COLUMNS]), columns)
         if not self.with_keys:
             return user
         return pa.Table.from_arrays([*user.columns, *rows.select(KEYS).columns], [*user.schema.names, *KEYS])
+
+
+def _invalid(batch: pa.RecordBatch, problem: pa.ArrowInvalid) -> SchemaMismatch:
+    """What is wrong with values of which Arrow says by the number of their column that they are none of its type."""
+    number, _, reason = str(problem).removeprefix("In column ").partition(": Invalid: ")
+    column = batch.schema.names[int(number)] if number.isdigit() else ""
+    return SchemaMismatch(
+        f"column {column}: {reason or problem}. Text is UTF-8: have other bytes decoded, or as binary; nothing was written"
+    )
 
 
 def check_rows(
