@@ -18,7 +18,7 @@ from hoodie.keygen.keygen import KeyGenerator, lacking_columns, refuse_lacking
 from hoodie.lookup.context import LookupContext, lookup_for_read
 from hoodie.lookup.point_read import LocatedKeys, held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.filters.selection import check_columns, column_names
+from hoodie.reading.filters.selection import check_columns, selected_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import every_column, without_meta_fields
 from hoodie.storage.protocol import Storage
@@ -43,7 +43,7 @@ class ArrowKeys:
     def read(self, keys: Any, columns: Sequence[str] | None = None, meta: bool = True) -> KeyedRows[Rows]:
         context, settings = self._context()
         schema = read_schema(context.state)
-        requested_columns = list(column_names(columns, every_column(schema, meta)))
+        requested_columns = list(selected_columns(columns, every_column(schema, meta)))
         check_columns(requested_columns, schema)
         keyed_rows = keyed_arrow_rows(context, arrow_stream(keys))
         with thread_pool(settings) as pool:

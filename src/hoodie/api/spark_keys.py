@@ -19,7 +19,7 @@ from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.point_read import held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.filters.selection import check_columns, column_names
+from hoodie.reading.filters.selection import check_columns, selected_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import every_column
@@ -77,7 +77,7 @@ class SparkKeys:
         """As `HoodieReadClient.read`. Rows of keys that were not brought to the driver are not read yet."""
         context = key_lookup(self.storage, self.settings, self.options)
         schema = read_schema(context.state)
-        requested_columns = list(column_names(columns, every_column(schema, meta)))
+        requested_columns = list(selected_columns(columns, every_column(schema, meta)))
         check_columns(requested_columns, schema)
         near = self._arrow_if_few(self._keyed(self._frame_of(keys), context, []), context)
         if not isinstance(near, pa.Table):

@@ -19,7 +19,7 @@ from hoodie.reading.changes.plan import plan_changes
 from hoodie.reading.column_statistics import slices_with_statistics
 from hoodie.reading.complete_view import listed_view
 from hoodie.reading.filters.predicate import ANY, Tests, passing_both
-from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, column_names, read_filter, texts
+from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, read_filter, selected_columns, texts
 from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.slices.column_types import mislabelled_files
 from hoodie.reading.slices.reader import slice_reader
@@ -168,7 +168,7 @@ def _paths(partitions: Collection[str]) -> tuple[str, ...]:
 
 def _selected(schema: pa.Schema, request: Read) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
-    names = column_names(request.columns, every_column(schema, request.meta))
+    names = selected_columns(request.columns, every_column(schema, request.meta))
     rows = read_filter(request.filters, schema)
     read = tuple(dict.fromkeys([*names, *(rows.columns if rows else ())]))
     check_columns(read, schema)

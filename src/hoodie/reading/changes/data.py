@@ -15,7 +15,7 @@ from hoodie.reading.changes.base import base_changes
 from hoodie.reading.changes.data_plan import ChangeData, ChangeReader
 from hoodie.reading.changes.json_text import json_text
 from hoodie.reading.changes.log import log_changes
-from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, column_names, kept_rows, read_filter
+from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, kept_rows, read_filter, selected_columns
 from hoodie.view.change_data import ChangeStep
 
 
@@ -49,7 +49,7 @@ def select_changes(
 
     schema  of the change data; columns and filters are over it
     """
-    names = column_names(columns, schema.names)
+    names = selected_columns(columns, schema.names)
     rows = read_filter(filters, schema)
     check_columns([*names, *(rows.columns if rows else ())], schema)
     return SelectedChanges(pa.schema([schema.field(name) for name in names]), rows)

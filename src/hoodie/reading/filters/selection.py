@@ -275,7 +275,7 @@ def texts(values: Any) -> tuple[str, ...] | None:
     return listed if all(isinstance(text, str) for text in listed) else None
 
 
-def column_names(columns: Iterable[str] | None, every: Sequence[str]) -> tuple[str, ...]:
+def selected_columns(columns: Iterable[str] | None, every: Sequence[str]) -> tuple[str, ...]:
     """The columns of a read; None: every one. Raises InvalidInput on what is no list of names"""
     if isinstance(columns, str):
         raise InvalidInput(f"columns={columns!r}: expected a list, such as [{columns!r}]")

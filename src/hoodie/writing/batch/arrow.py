@@ -267,9 +267,8 @@ def _invalid(batch: pa.RecordBatch, problem: pa.ArrowInvalid) -> SchemaMismatch:
     """What is wrong with values of which Arrow says by the number of their column that they are none of its type."""
     number, _, reason = str(problem).removeprefix("In column ").partition(": Invalid: ")
     column = batch.schema.names[int(number)] if number.isdigit() else ""
-    return SchemaMismatch(
-        f"column {column}: {reason or problem}. Text is UTF-8: have other bytes decoded, or as binary; nothing was written"
-    )
+    advice = "Text is UTF-8: have other bytes decoded, or as binary; nothing was written"
+    return SchemaMismatch(f"column {column}: {reason or problem}. {advice}")
 
 
 def check_rows(
