@@ -624,21 +624,21 @@ class JarPresent(HoodieWarning):
 
 
 class PartitionsNotThere(HoodieWarning):
-    """A job of delete_partition or a DROP PARTITION names partitions that the table does not have, or none: as in Hudi
-    the others go.
+    """A job of delete_partition, a DROP PARTITION or a query of the command line names partitions that the table does
+    not have, or none: the others go, as in Hudi, or are read.
 
     `warnings.simplefilter("error", PartitionsNotThere)` makes such jobs fail before they delete anything.
     """
 
-    def __init__(self, table: str, partitions: tuple[str, ...]) -> None:
-        super().__init__(table, partitions)
-        self.table, self.partitions = table, partitions
+    def __init__(self, table: str, partitions: tuple[str, ...], use: str = "deleted") -> None:
+        super().__init__(table, partitions, use)
+        self.table, self.partitions, self.use = table, partitions, use
 
     def __str__(self) -> str:
         named = f"no rows in partitions {list(self.partitions)}" if self.partitions else "no partition that is named"
         return (
-            f"table {self.table!r} has {named}, so nothing of them is deleted. Partition paths are such as 2024-01-31 "
-            "or city=oslo; SHOW PARTITIONS lists them"
+            f"table {self.table!r} has {named}, so nothing of them is {self.use}. Partition paths are such as "
+            "2024-01-31 or city=oslo; SHOW PARTITIONS lists them"
         )
 
 

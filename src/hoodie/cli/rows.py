@@ -20,7 +20,7 @@ from hoodie.cli.output import Block, Grid, json_value
 from hoodie.cli.output_file import output_file
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
-from hoodie.errors import HoodieWarning, InvalidInput, sentence
+from hoodie.errors import InvalidInput, PartitionsNotThere, sentence
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import plan_change_data
@@ -95,7 +95,7 @@ def plan_question(state: TableState, question: Question, settings: ReadSettings)
     scan = plan_read(state, read, settings)
     paths = {path.strip("/") for path in question.partitions or ()}.difference(scan.partitions)
     if missing := sorted(path for path in paths if not state.storage.list(path)):
-        warnings.warn(f"the table has no partition {', '.join(map(repr, missing))}", HoodieWarning, stacklevel=2)
+        warnings.warn(PartitionsNotThere(state.config.name, tuple(missing), "read"), stacklevel=2)
     return scan
 
 
