@@ -177,6 +177,7 @@ def test_slices_and_other_layouts_of_the_same_values_encode_alike() -> None:
         (pa.array([1, 2]), ["null", "string"]),
         (pa.array([1.0, 2.0]), "long"),
         (pa.array([[1], [None]], pa.list_(pa.int32())), {"type": "array", "items": "int"}),
+        (pa.array([b"caf\xe9"]).view(pa.string()), "string"),
         (pa.array(["a", "z"]), {"type": "enum", "name": "e", "symbols": ["a", "b"]}),
         (pa.array([b"ab", b"abc"]), {"type": "fixed", "name": "f", "size": 2}),
         (pa.array([{"x": 1}]), {"type": "record", "name": "p", "fields": [{"name": "y", "type": "int"}]}),

@@ -75,7 +75,8 @@ def fitting(values: pa.Array, kind: pa.DataType) -> pa.Array:
         fit.validate(full=True)  # no reader takes bytes that are not UTF-8 for text
         return fit
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaMismatch(f"values of type {values.type} do not fit {kind}: {error}") from error
+        of_type = "" if values.type == kind else f" of type {values.type}"
+        raise SchemaMismatch(f"values{of_type} do not fit {kind}: {error}") from error
 
 
 def _family(kind: pa.DataType) -> str:
