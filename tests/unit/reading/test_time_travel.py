@@ -14,8 +14,10 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.upgrade import upgrade
 from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
+from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.trips import table_options
@@ -241,3 +243,13 @@ def test_a_read_as_of_an_instant_needs_no_policy_of_cleaning_that_can_be_read(tm
     with (tmp_path / ".hoodie/hoodie.properties").open("a") as file:
         file.write("hoodie.cleaner.policy=odd\n")
     assert open_table(tmp_path).as_of(written).count() == 1
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_commits_that_were_archived_before_an_upgrade_are_read_with_what_their_logs_have(version: int):
+    """The names of such logs do not have their instants, so that the history is not asked for them."""
+    table, instants = history(**MERGE_ON_READ)
+    table.archive()
+    assert load_state(table.storage).timeline.first_commit > instants[1]
+    upgrade(table.storage, Settings.read(Options(OPTIONS)), version)
+    assert values(table, instants) == [0, 1, 2, 3, 4, 5, 6]
