@@ -26,6 +26,7 @@ from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import every_column
 from hoodie.table.state import TableState, on_newest
+from hoodie.timeline.archive import archived_commits
 from hoodie.timeline.points import Point, query_instant
 from hoodie.view.published import read_optimized_files, snapshot_files
 
@@ -114,7 +115,13 @@ def _plan_state(state: TableState, kind: ScanKind, read: Read, settings: ReadSet
     ).with_tests(tests)
     if not scan.log_slices:
         return scan
-    then = replace(state, timeline=view.timeline)  # with the history of the files there are
+    timeline = view.timeline  # with the history of the files there are
+    if moment is not None and moment < timeline.first_commit and state.config.was_upgraded:
+        # Names of logs of before the upgrade do not have the instants of their blocks.
+        commits = archived_commits(state.storage, state.config)
+        history = {instant.requested: instant.completed for instant, _ in commits}
+        timeline = replace(timeline, history={**timeline.history, **history})
+    then = replace(state, timeline=timeline)
     return replace(scan, reader=replace(slice_reader(then, schema, moment, settings), tests=scan.tests))
 
 

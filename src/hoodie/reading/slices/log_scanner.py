@@ -61,8 +61,7 @@ def committed_blocks(timeline: Timeline, as_of: str | None = None, archive: str 
     Blocks of later instants are passed by; Hudi ends its scan at the first one, and so misses a block that a slower
     writer with an earlier instant put behind it. A rollback counts whenever it was: its target was never to be seen.
     From table version 8 on the history knows which older instants were completed, and the view leaves out log files of
-    others (`hoodie.view.slices`); what is left counts. It is not asked about blocks of version 6, whose instants are in
-    no name: where all commits of the timeline are later, all such blocks up to `as_of` count.
+    others (`hoodie.view.slices`); what is left counts.
     """
     visible = timeline.visible(as_of)
     # Where two actions have one time, only a delta commit writes logs.
@@ -71,7 +70,7 @@ def committed_blocks(timeline: Timeline, as_of: str | None = None, archive: str 
     return Committed(
         completed=completed,
         latest=timeline.newest,
-        first_active=visible.first or (f"{as_of}\0" if as_of else ""),  # no instant lies between
+        first_active=visible.first,
         inflight=frozenset(instants - completed),
         rollbacks=tuple(timeline.path(instant) for instant in timeline.completed({Action.ROLLBACK})),
         archive=archive,
