@@ -29,7 +29,7 @@ from hoodie.writing.batch.arrow import ArrowRows, brought_columns, check_keys, p
 from hoodie.writing.batch.memory import thread_pool
 
 #: The file group that a key is in, and the base instant of its file slice.
-FILE_ID = "_hoodie_file_id"
+_FILE_ID = "_hoodie_file_id"
 INSTANT = "_hoodie_instant_time"
 
 
@@ -68,11 +68,11 @@ class ArrowKeys:
         context, settings = self._context()
         batch = _without_views(arrow_stream(rows).read_all())
         names = list(dict.fromkeys([*batch.schema.names, RECORD_KEY, PARTITION_PATH]))
-        if taken := {FILE_ID, INSTANT} & set(names):
+        if taken := {_FILE_ID, INSTANT} & set(names):
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
         with thread_pool(settings) as pool:
             places = locate_keys(context, _with_keys(batch, context), pool)
-        return Rows.of_table(located_rows(places).select([*names, FILE_ID, INSTANT]))
+        return Rows.of_table(located_rows(places).select([*names, _FILE_ID, INSTANT]))
 
     def _context(self) -> tuple[LookupContext, Settings]:
         settings = Settings.read(self.options)
@@ -148,7 +148,7 @@ def located_rows(places: LocatedKeys) -> pa.Table:
     own = rows.column(PARTITION_PATH)
     path = pc.coalesce(column([place.partition for place in located.places]), own)
     rows = rows.set_column(rows.schema.get_field_index(PARTITION_PATH), PARTITION_PATH, path)
-    rows = rows.append_column(FILE_ID, column([place.file_id for place in located.places]))
+    rows = rows.append_column(_FILE_ID, column([place.file_id for place in located.places]))
     return rows.append_column(INSTANT, column(instants))
 
 

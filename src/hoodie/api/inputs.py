@@ -33,7 +33,7 @@ Path: TypeAlias = str | os.PathLike[str]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Client = TypeVar("Client", bound=type)
+_Client = TypeVar("_Client", bound=type)
 
 
 def is_spark_frame(rows: object) -> bool:
@@ -416,7 +416,7 @@ def as_seconds(argument: str, value: Any) -> float:
     raise InvalidInput(f"{argument}={value!r}: expected a number of seconds")
 
 
-def checked_flags(client: Client) -> Client:
+def checked_flags(client: _Client) -> _Client:
     """A class whose public methods refuse what is neither True nor False for an argument that is one of these: "no" and
     "false" would be true."""
     for name, member in list(vars(client).items()):

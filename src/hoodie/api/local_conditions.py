@@ -16,11 +16,11 @@ from hoodie.sync.after_commit import after_commit
 from hoodie.table.settings import Settings
 from hoodie.writing.result import WriteResult, failures_heard
 
-Frames = Mapping[str, Any] | None
+_Frames = Mapping[str, Any] | None
 
 
 def local_merge(
-    storage: Storage, source: Any, condition: Any, names: tuple[str, str], frames: Frames, settings: Settings
+    storage: Storage, source: Any, condition: Any, names: tuple[str, str], frames: _Frames, settings: Settings
 ) -> MergeBuilder:
     """names: of the table and of the source"""
     if is_spark_frame(source):
@@ -37,12 +37,12 @@ def local_merge(
 
 
 def local_update(
-    storage: Storage, condition: Any, values: Mapping[str, Any], name: str, frames: Frames, settings: Settings
+    storage: Storage, condition: Any, values: Mapping[str, Any], name: str, frames: _Frames, settings: Settings
 ) -> WriteResult:
     return updates.update(_call(storage, frames), condition, values, settings, name)
 
 
-def _call(storage: Storage, frames: Frames) -> TableCall:
+def _call(storage: Storage, frames: _Frames) -> TableCall:
     if frames is not None and not isinstance(frames, Mapping):
         raise InvalidInput(
             f"frames is a {type(frames).__name__}: expected rows by their names, such as {{'blocked': rows}}"
@@ -57,7 +57,7 @@ def _call(storage: Storage, frames: Frames) -> TableCall:
 
 
 def delete_by_condition(
-    table: TableHandle[Any], condition: Any, *, name: str, frames: Frames, options: Mapping[str, Any] | None
+    table: TableHandle[Any], condition: Any, *, name: str, frames: _Frames, options: Mapping[str, Any] | None
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. By Spark where the table has a session.
 

@@ -99,7 +99,7 @@ class TablePath(_ParamType):
         return [CompletionItem(incomplete, type="dir")]
 
 
-class Moment(_ParamType):
+class _Moment(_ParamType):
     """A point in time, as every read takes it."""
 
     name = "TIME"
@@ -118,7 +118,7 @@ class Moment(_ParamType):
         return text
 
 
-PAIR, TABLE, TIME = KeyValue(), TablePath(), Moment()
+PAIR, TABLE, TIME = KeyValue(), TablePath(), _Moment()
 #: How many to show; no table has more.
 COUNT = click.IntRange(0, 2**62)
 

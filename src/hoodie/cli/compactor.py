@@ -17,7 +17,7 @@ from hoodie.config.table import from_properties
 from hoodie.model.instant import Instant
 from hoodie.model.plans import CompactionPlan
 
-ENGINES = ("spark", "local")
+_ENGINES = ("spark", "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def compaction_command() -> None:
     ),
     cli_option(
         "--engine",
-        type=click.Choice(ENGINES),
+        type=click.Choice(_ENGINES),
         default="spark",
         example="--engine local",
         help="Spark, or threads of this process.",

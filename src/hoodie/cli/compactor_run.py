@@ -65,7 +65,7 @@ class Runs:
 
 
 #: Makes what runs tasks, once there is something to run; None: threads of this process.
-Engine = Callable[[], RunTasks | None]
+_Engine = Callable[[], RunTasks | None]
 
 
 @dataclass(slots=True)
@@ -145,7 +145,7 @@ def watch(look: Callable[[], bool], interval: float | None, stop: Stop) -> int:
             return 0
 
 
-def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run], several: bool, instant: str | None) -> bool:
+def _look_at(target: Target, engine: _Engine, stop: Stop, runs: list[Run], several: bool, instant: str | None) -> bool:
     """Run the plans of a table; whether that failed, as it does where there is no table."""
     try:
         with typed_errors():
@@ -160,7 +160,7 @@ def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run], severa
 def run_all(
     storage: Storage,
     settings: Settings,
-    engine: Engine,
+    engine: _Engine,
     stop: Stop,
     runs: list[Run] | None = None,
     label: str = "",

@@ -7,11 +7,11 @@ import click
 from hoodie.cli.arguments import cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 
-WHOLE = flag("--whole", "Look at all partitions, not only those of commits since the last time.")
+_WHOLE = flag("--whole", "Look at all partitions, not only those of commits since the last time.")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SyncEntry:
     """What was done to one entry of the metastore. Counts are of partitions."""
 
     name: str
@@ -34,7 +34,7 @@ class Synced:
 
     metastore: str
     instant: str
-    entries: tuple[Entry, ...]
+    entries: tuple[SyncEntry, ...]
     requests: int
 
 
@@ -58,7 +58,7 @@ class Manifests:
 
 @command(
     "sync",
-    WHOLE,
+    _WHOLE,
     examples=[
         "hoodie sync /data/trips --option hoodie.datasource.hive_sync.metastore.uris=thrift://metastore:9083",
         "hoodie sync '/data/lake/*' --option hoodie.datasource.hive_sync.database=lake --whole",
@@ -75,7 +75,7 @@ def sync(call: Call, whole: bool) -> int:
     def do(target: Target) -> Synced:
         result = sync_table(target.storage, target.settings, whole=whole)
         entries = tuple(
-            Entry(entry.name, entry.created, entry.altered, entry.added, entry.moved, entry.dropped, entry.whole)
+            SyncEntry(entry.name, entry.created, entry.altered, entry.added, entry.moved, entry.dropped, entry.whole)
             for entry in result.entries
         )
         return Synced(result.metastore, result.instant, entries, sum(result.calls.values()))
@@ -93,7 +93,7 @@ def sync(call: Call, whole: bool) -> int:
         help="symlink or csv, several times for both; without it those of hoodie.sync.manifest.",
         example="--format symlink --format csv",
     ),
-    WHOLE,
+    _WHOLE,
     examples=["hoodie manifest /data/trips --format symlink", "hoodie manifest '/data/lake/*' --format csv --whole"],
     hoodie=True,
 )

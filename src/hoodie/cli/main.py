@@ -58,7 +58,7 @@ def other_words(words: Sequence[str]) -> list[str]:
 
 
 #: Where each command is, in the order of the help.
-COMMANDS = {
+_COMMANDS = {
     "ls": "hoodie.cli.look:ls",
     "info": "hoodie.cli.look:info",
     "history": "hoodie.cli.look:history_command",
@@ -96,12 +96,12 @@ class Commands(click.Group):
     """The commands by name, and Hudi's words for them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in _COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
+        module, _, name = _COMMANDS[cmd_name].partition(":")
         chosen: click.Command = getattr(import_module(module), name)
         return chosen
 
@@ -109,10 +109,10 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         words = other_words(args)
-        if words and words[0] not in COMMANDS and not words[0].startswith("-"):
+        if words and words[0] not in _COMMANDS and not words[0].startswith("-"):
             from difflib import get_close_matches
 
-            close = get_close_matches(words[0], COMMANDS, 1, 0.7)
+            close = get_close_matches(words[0], _COMMANDS, 1, 0.7)
             hint = f": did you mean {close[0]}?" if close else ""
             raise click.UsageError(f"there is no command {words[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, words)

@@ -36,7 +36,7 @@ class Rows:
     more: bool
 
 
-COLUMNS = cli_option(
+_COLUMNS = cli_option(
     "--columns",
     metavar="NAME,...",
     example="--columns id,city",
@@ -67,7 +67,7 @@ FORMAT = cli_option(
     help="How rows are printed: a table of 100 rows unless --limit is given, CSV, JSON lines, or (with --output) "
     "Parquet.",
 )
-OUTPUT = cli_option(
+_OUTPUT = cli_option(
     "--output",
     type=click.Path(dir_okay=False),
     metavar="FILE",
@@ -82,7 +82,7 @@ BEGIN = cli_option(
     help="Changes after this instant of the table, or this time.",
 )
 END = cli_option("--end", type=TIME, example="--end 2026-02-01", help="Changes up to this instant, included; else all.")
-CDC = flag(
+_CDC = flag(
     "--cdc",
     "Each change of each row, deletes included: op (i, u or d), ts_ms (the commit), before and after as JSON. For "
     "tables that log change data; of others with --option hoodie.read.cdc.infer=true.",
@@ -90,7 +90,7 @@ CDC = flag(
 
 
 def rows_options(*first: Decorator) -> tuple[Decorator, ...]:
-    return (*first, COLUMNS, FILTER, META, LIMIT, FORMAT, OUTPUT)
+    return (*first, _COLUMNS, FILTER, META, LIMIT, FORMAT, _OUTPUT)
 
 
 @command(
@@ -114,7 +114,7 @@ def query(
 
 @command(
     "changes",
-    *rows_options(BEGIN, END, CDC),
+    *rows_options(BEGIN, END, _CDC),
     examples=[
         "hoodie changes /data/trips --begin 20260131120000000",
         "hoodie changes /data/trips --begin 2026-01-31 --end 2026-02-01 --format json",
@@ -163,7 +163,7 @@ def changes_command(
         help="Export the changes after this instant of the table, or this time, instead of all rows.",
     ),
     END,
-    COLUMNS,
+    _COLUMNS,
     FILTER,
     META,
     flag("--dry-run", "Say what would be read; nothing is written."),

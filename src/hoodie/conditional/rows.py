@@ -33,8 +33,7 @@ from hoodie.writing.result import WriteResult
 from hoodie.writing.run import IncomingBatch, run
 from hoodie.writing.write import Write, as_merge, check
 
-#: Gives rows their record key and partition path.
-Frames = Mapping[str, pa.Table]
+_Frames = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class TableCall:
 
     storage: Storage
     after_commit: AfterCommit
-    frames: Frames
+    frames: _Frames
 
     def write(
         self,

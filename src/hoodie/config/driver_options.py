@@ -11,17 +11,17 @@ from typing import Any
 from hoodie.config.hudi_options import find_option
 from hoodie.config.options import Options
 
-PREFIX = "hoodie.storage."
+_PREFIX = "hoodie.storage."
 
 
 def is_driver_option(key: str) -> bool:
     """Whether an option is the driver's. Hudi has a few of its own with the same beginning."""
-    return key.startswith(PREFIX) and find_option(key) is None
+    return key.startswith(_PREFIX) and find_option(key) is None
 
 
 def driver_options(options: Mapping[str, str]) -> dict[str, Any]:
     """What the options say for the driver, by its own names."""
-    return {key.removeprefix(PREFIX): driver_value(value) for key, value in options.items() if is_driver_option(key)}
+    return {key.removeprefix(_PREFIX): driver_value(value) for key, value in options.items() if is_driver_option(key)}
 
 
 def without_driver_options(options: Mapping[str, str]) -> Options:

@@ -7,7 +7,7 @@ from hoodie.config.write import IndexType, WriteOptions
 
 _ENABLE = "hoodie.metadata.enable"
 #: The name of the partition that every metadata table has.
-FILES = "files"
+_FILES = "files"
 #: The option, and the setting of a table, that names the columns with statistics.
 COLUMN_LIST = "hoodie.metadata.index.column.stats.column.list"
 #: That of the one which the index RECORD_INDEX asks.
@@ -127,7 +127,7 @@ def requested_partitions(options: Options) -> RequestedPartitions:
     if options.read(WriteOptions).index is IndexType.RECORD_INDEX and RECORD_INDEX not in stated:
         build = (*build, RECORD_INDEX)
     if build or _ENABLE in options:
-        build = (FILES, *build)
+        build = (_FILES, *build)
     return RequestedPartitions(build, remove, settings)
 
 

@@ -38,7 +38,7 @@ NEWEST_VERSION = 9
 PROPERTIES_FOLDER = ".hoodie"
 PROPERTIES_FILE = f"{PROPERTIES_FOLDER}/hoodie.properties"
 
-NAME = "hoodie.table.name"
+_NAME = "hoodie.table.name"
 BOOTSTRAP = "hoodie.bootstrap.base.path"
 REPLACED = "hoodie.table.replaced.at"
 #: The version that a table had, while a downgrade of it is not finished. Not a property of Hudi.
@@ -76,7 +76,7 @@ class TableConfig:
     As long as a table's settings stay, the calls of a process have one value of them, which keeps what follows.
     """
 
-    name: str = option(NAME, "", "Name of the table.")
+    name: str = option(_NAME, "", "Name of the table.")
     database: str = option("hoodie.database.name", "", "Name of its database; may be empty.")
     version: int = option("hoodie.table.version", 0, "Format version of the table.")
     type: TableType = option("hoodie.table.type", TableType.COPY_ON_WRITE, "COPY_ON_WRITE or MERGE_ON_READ.")
@@ -208,8 +208,8 @@ def from_properties(properties: Mapping[str, str], path: str = PROPERTIES_FILE) 
 @lru_cache(maxsize=64)
 def _config(entries: tuple[tuple[str, str], ...], path: str) -> TableConfig:
     properties = dict(entries)
-    if not properties.get(NAME):
-        raise CorruptFile(path, f"{NAME} is missing")
+    if not properties.get(_NAME):
+        raise CorruptFile(path, f"{_NAME} is missing")
     try:
         config = read_options(TableConfig, properties)
     except InvalidOption as error:

@@ -20,7 +20,7 @@ from hoodie.display.summary import bytes_text, count_text, seconds_text
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
-Client = TypeVar("Client")
+_Client = TypeVar("_Client")
 
 #: Tells that a task has ended: tasks, rows and bytes that it wrote. Any thread may call it.
 Advance = Callable[[int, int, int], None]
@@ -170,12 +170,12 @@ def progress(what: str, tasks: int, *, show: bool) -> Iterator[Advance]:
             work.what, work.tasks, work.finished, work.rows, work.size, work.quiet = name, 0, 0, 0, 0, False
 
 
-def reporting(name: str, call: Callable[Concatenate[Client, P], T]) -> Callable[Concatenate[Client, P], T]:
+def reporting(name: str, call: Callable[Concatenate[_Client, P], T]) -> Callable[Concatenate[_Client, P], T]:
     """A method of a client, as a call that is under way: `working` around it, unless the client's options, or those of
     the call, want none."""
 
     @wraps(call)
-    def call_with_progress(client: Client, /, *args: P.args, **named: P.kwargs) -> T:
+    def call_with_progress(client: _Client, /, *args: P.args, **named: P.kwargs) -> T:
         options = (getattr(client, "options", None), named.get("options"))
         table = str(getattr(client, "path", "") or "").rstrip("/").rpartition("/")[2]
         with working(f"{name} {table}".rstrip(), show=all(map(wants_progress, options))):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hoodie.expressions import kinds
 from hoodie.expressions.terms import Block, Name, Term, is_true, spread
 
-Places = npt.NDArray[np.int64]
+_Places = npt.NDArray[np.int64]
 
 #: Pairs that are looked at together.
 _MOST = 1 << 18
@@ -32,8 +32,8 @@ class Conjunct:
 class Pairs:
     """Places of rows, one of each side."""
 
-    left: Places
-    right: Places
+    left: _Places
+    right: _Places
 
 
 def tables_of(term: Term) -> frozenset[str]:

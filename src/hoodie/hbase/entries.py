@@ -27,7 +27,7 @@ ENTRY = (b"_s:commit_ts", b"_s:file_name", b"_s:partition_path")
 #: Those of the entry that replaces it once its instant is published.
 NEXT = (b"_s:next_commit_ts", b"_s:next_file_name", b"_s:next_partition_path")
 #: The longest row key of HBase, bytes.
-MAX_KEY = 32_767
+_MAX_KEY = 32_767
 #: How far HBase's clock may be ahead of this machine's without hiding what is put, ms.
 _AHEAD = 1000
 #: For `put_entries`: an instant after all others.
@@ -82,10 +82,10 @@ def row_keys(keys: pa.Array, buckets: int) -> list[bytes]:
         keys = pc.binary_join_element_wise(prefixes, keys.cast(pa.string()), "")
     rows: list[bytes] = keys.cast(pa.binary()).to_pylist()
     longest = pc.max(pc.binary_length(keys)).as_py() if len(keys) else 0
-    if longest > MAX_KEY:
-        first = next(row for row in rows if len(row) > MAX_KEY)
+    if longest > _MAX_KEY:
+        first = next(row for row in rows if len(row) > _MAX_KEY)
         raise InvalidInput(
-            f"the record key that begins {first[:40]!r} has {len(first)} bytes: rows of HBase have at most {MAX_KEY}. "
+            f"the record key that begins {first[:40]!r} has {len(first)} bytes: rows of HBase have at most {_MAX_KEY}. "
             "Use another index, or a shorter key."
         )
     return rows

@@ -42,7 +42,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, parse_time
 from hoodie.timeline.load import read_commit
 
-NAME = "HBASE"
+_NAME = "HBASE"
 #: Classes of Hudi's that `hoodie.index.class` may name, and whether row keys have a prefix.
 CLASSES = {
     "org.apache.hudi.index.hbase.SparkHoodieHBaseIndex": False,
@@ -97,7 +97,7 @@ def make_entries(options: Mapping[str, str], config: TableConfig) -> Index:
     """The index that the options describe. Raises InvalidOption; nothing is connected yet."""
     hbase = reach(options, config)
     return Index(
-        name=NAME,
+        name=_NAME,
         look_up=ByKey(partial(_tagger, hbase)),
         is_global=True,
         sees_logs=True,

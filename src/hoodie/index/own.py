@@ -24,7 +24,7 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.index.contract import ByKey, Index, IndexContext, MakeIndex, TagKeys, Tags
 
-OPTION = "hoodie.index.class"
+_OPTION = "hoodie.index.class"
 
 
 def make_own(path: str, options: Mapping[str, str], config: TableConfig) -> Index:
@@ -35,17 +35,17 @@ def make_own(path: str, options: Mapping[str, str], config: TableConfig) -> Inde
     """
     index = _load(path)(options, config)
     if not isinstance(index, Index):
-        raise InvalidOption(f"{OPTION}={path}: it made {type(index).__name__}, expected a hoodie.index.contract.Index")
+        raise InvalidOption(f"{_OPTION}={path}: it made {type(index).__name__}, expected a hoodie.index.contract.Index")
     if isinstance(index.look_up, ByKey):
         return replace(index, name=path, look_up=replace(index.look_up, tagger=partial(_tagger, path, index.look_up)))
     return replace(index, name=path)
 
 
 def _load(path: str) -> MakeIndex:
-    attribute = imported(path, f"{OPTION}={path}", "attribute")
+    attribute = imported(path, f"{_OPTION}={path}", "attribute")
     if not callable(attribute):
         raise InvalidOption(
-            f"{OPTION}={path} is {type(attribute).__name__}, expected a function (options, config) -> Index"
+            f"{_OPTION}={path} is {type(attribute).__name__}, expected a function (options, config) -> Index"
         )
     return cast(MakeIndex, attribute)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.formats.java.strings import Bytes, chunks_of, raw_strings
 
-Hashes = npt.NDArray[np.uint32]
+_Hashes = npt.NDArray[np.uint32]
 _Indices = npt.NDArray[np.int64]
 
 _P1, _P2, _P3, _P4, _P5 = (np.uint32(n) for n in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1))
@@ -17,7 +17,7 @@ _P1, _P2, _P3, _P4, _P5 = (np.uint32(n) for n in (0x9E3779B1, 0x85EBCA77, 0xC2B2
 _BLOCK = 16384
 
 
-def xxh32(texts: pa.Array | pa.ChunkedArray, seed: int = 0) -> Hashes:
+def xxh32(texts: pa.Array | pa.ChunkedArray, seed: int = 0) -> _Hashes:
     """The hash of each text's UTF-8 bytes.
 
     texts    string[n], no nulls
@@ -36,7 +36,7 @@ def xxh32(texts: pa.Array | pa.ChunkedArray, seed: int = 0) -> Hashes:
     return np.concatenate(hashes)
 
 
-def _hash(data: Bytes, starts: _Indices, lengths: _Indices, seed: np.uint32) -> Hashes:
+def _hash(data: Bytes, starts: _Indices, lengths: _Indices, seed: np.uint32) -> _Hashes:
     words = np.ndarray((len(data) - 3,), "<u4", buffer=data.data, strides=(1,))  # a word at each byte
     with np.errstate(over="ignore"):  # arithmetic is modulo 2**32
         hashes = np.full(len(starts), seed + _P5, np.uint32)
@@ -62,7 +62,7 @@ def _hash(data: Bytes, starts: _Indices, lengths: _Indices, seed: np.uint32) -> 
     return hashes
 
 
-def _stripes(words: Hashes, starts: _Indices, lengths: _Indices, seed: np.uint32) -> Hashes:
+def _stripes(words: _Hashes, starts: _Indices, lengths: _Indices, seed: np.uint32) -> _Hashes:
     """The four lanes over all whole stripes of 16 bytes, folded into one: uint32[n], of texts of 16 bytes or more."""
     lanes = [np.full(len(starts), first, np.uint32) for first in (seed + _P1 + _P2, seed + _P2, seed, seed - _P1)]
     for stripe in range(int(lengths.max()) // 16):
@@ -73,6 +73,6 @@ def _stripes(words: Hashes, starts: _Indices, lengths: _Indices, seed: np.uint32
     return _rotated(first, 1) + _rotated(second, 7) + _rotated(third, 12) + _rotated(fourth, 18)
 
 
-def _rotated(values: Hashes, bits: int) -> Hashes:
-    turned: Hashes = (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))
+def _rotated(values: _Hashes, bits: int) -> _Hashes:
+    turned: _Hashes = (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))
     return turned

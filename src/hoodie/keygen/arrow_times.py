@@ -21,7 +21,7 @@ _LIMIT = 2**63 // 1000 - 2 * DAY  # Spark's times reach to 2**63 microseconds; t
 _GRAIN = {"S": 1, "s": 1_000, "m": 60_000, "H": 3_600_000, "h": 3_600_000, "k": 3_600_000, "K": 3_600_000,
           "a": 3_600_000}  # fmt: skip
 
-Mask = npt.NDArray[np.bool_]
+_Mask = npt.NDArray[np.bool_]
 
 
 def millis_of(numbers: pa.Array, unit: TimeUnit) -> pa.Array:
@@ -76,7 +76,7 @@ def in_zone(millis: pa.Array, zone: str) -> pa.Array:
     return pa.array(calendar.to_zone(values, zone), pa.int64(), mask=nulls)
 
 
-def _values(numbers: pa.Array) -> tuple[Millis, Mask]:
+def _values(numbers: pa.Array) -> tuple[Millis, _Mask]:
     """The numbers, 0 for null, and which are null."""
     return numbers.fill_null(0).to_numpy(zero_copy_only=False), np.asarray(numbers.is_null())
 

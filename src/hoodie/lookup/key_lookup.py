@@ -34,7 +34,7 @@ from hoodie.table.state import TableFiles, TableState
 from hoodie.timeline.load import read_commit
 
 #: Positions in the keys, the positions of these keys' rows in the file (`ABSENT` and less: not known), and the cost.
-Hits = tuple[Indices, Indices, IndexStats]
+_Hits = tuple[Indices, Indices, IndexStats]
 
 #: So many keys are tested against a filter, however few rows the file has: it may be far away. Testing more of them
 #: than the file has rows takes longer than reading all of its keys.
@@ -65,7 +65,7 @@ def find_keys(
     bloom: BloomOptions,
     pool: Executor,
     stored: Mapping[str, BaseFooter] | None = None,
-) -> list[Future[Hits]]:
+) -> list[Future[_Hits]]:
     """Start looking the keys up in files, each file by a thread of the pool. Logs are not read: see `find_late`.
 
     keys     string[n], no nulls
@@ -79,7 +79,7 @@ def find_keys(
     return [pool.submit(look_up) for look_up in _look_ups(storage, files, footers, keys, bloom)]
 
 
-def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, pruned: bool, bloom: BloomOptions) -> Hits:
+def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, pruned: bool, bloom: BloomOptions) -> _Hits:
     """As `find_keys`, for one file and by this thread; what logs beside it hold is found as well."""
     footers = [footer_of(storage, file)] if pruned else None
     (look_up,) = _look_ups(storage, [file], footers, keys, bloom)
@@ -140,7 +140,7 @@ def _rows_near(hashed: HashedKeys, stored: pa.ChunkedArray, keys: pa.Array) -> t
 
 def _look_up_if_likely(
     storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan, hashed: HashedKeys | None
-) -> Hits:
+) -> _Hits:
     """Look up in one file those of the keys that are in its range, which is compared once the file is open; none of
     them if its bloom filter rules out a sample, and then nearly all."""
     with storage.open_input(file.path, file.size) as source:
@@ -198,7 +198,7 @@ def _look_ups(
     footers: Sequence[BaseFooter] | None,
     keys: pa.Array,
     bloom: BloomOptions,
-) -> list[Callable[[], Hits]]:
+) -> list[Callable[[], _Hits]]:
     """The look-ups, one a file; the key ranges of all files are compared at once. `footers` None: nothing is pruned."""
     hashed = HashedKeys.of(keys) if len(keys) > MANY_KEYS else None
     if footers is None and (span := KeySpan.of(keys)) is not None:
@@ -224,7 +224,7 @@ def _look_up(
     hashes: KeyHashes | None,
     indices: Indices,
     hashed: HashedKeys | None,
-) -> Hits:
+) -> _Hits:
     """Look up in one file those of the keys that its key range lets pass. footer, hashes: None: without its filter"""
     passed = len(indices)
     cost = IndexStats(
@@ -257,7 +257,7 @@ def find_late(file: FileWithLogs, keys: pa.Array) -> Indices:
     return np.flatnonzero(mask)
 
 
-def _with_late(file: BaseFile, keys: pa.Array, hits: Hits) -> Hits:
+def _with_late(file: BaseFile, keys: pa.Array, hits: _Hits) -> _Hits:
     """The hits in a base file and those in the logs beside it."""
     indices, positions, cost = hits
     if not isinstance(file, FileWithLogs) or len(indices) == len(keys):

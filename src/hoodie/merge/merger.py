@@ -28,7 +28,7 @@ from hoodie.model.meta import META_COLUMNS
 
 #: The table property that names the merger. A merger of this library is one by Python import path; Hudi has no such.
 MERGER = "hoodie.compaction.record.merger.python.class"
-OPTION = "hoodie.datasource.write.record.merger.impls"
+_OPTION = "hoodie.datasource.write.record.merger.impls"
 
 #: Hudi's merger by payload class, which is what happens without a merger of one's own.
 _BY_PAYLOAD = "HoodieAvroRecordMerger"
@@ -51,7 +51,7 @@ def python_mergers(names: Collection[str]) -> list[str]:
     java = [name for name in paths if ":" not in name]
     if java:
         raise InvalidOption(
-            f"{OPTION}: {', '.join(java)} cannot be run here. Expected an import path, 'package.module:Class', of a "
+            f"{_OPTION}: {', '.join(java)} cannot be run here. Expected an import path, 'package.module:Class', of a "
             "Python class; rules of Hudi's own are chosen by hoodie.datasource.write.payload.class"
         )
     return paths
@@ -78,11 +78,11 @@ def own_merger(properties: Mapping[str, str], names: Collection[str]) -> str:
     if path and path not in allowed:
         raise InvalidOption(
             f"the table's rows are merged by the Python class {path!r}. Code is loaded only when the caller names it: "
-            f"pass {OPTION}={path}, if you trust it"
+            f"pass {_OPTION}={path}, if you trust it"
         )
     if allowed and not path:
         raise InvalidOption(
-            f"{OPTION} names {', '.join(allowed)}, but the table has no merger of its own: it is set when a table is "
+            f"{_OPTION} names {', '.join(allowed)}, but the table has no merger of its own: it is set when a table is "
             "created, as all its readers and writers must have the same"
         )
     return path

@@ -20,10 +20,10 @@ _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Number = TypeVar("Number", bound=np.generic)
+_Number = TypeVar("_Number", bound=np.generic)
 
 
-def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     """The values, rising, each once. Ten times as fast as `np.unique`, which hashes, where most values differ."""
     rising = np.sort(values)
     return rising[np.flatnonzero(np.concatenate(([True], rising[1:] != rising[:-1])))] if len(rising) else rising
@@ -80,14 +80,14 @@ def take_column(rows: pa.Table, name: str) -> tuple[pa.Table, npt.NDArray[Any] |
     return rows.drop_columns([name]), rows.column(name).to_numpy()
 
 
-def values_of_keys(keys: pa.Array, rows: pa.Table, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def values_of_keys(keys: pa.Array, rows: pa.Table, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     """What is known of keys that are left of rows; rows of one key have one value.
 
     keys    string[k], each among the rows' record keys
     values  [n], of the rows
     """
     positions = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
-    taken: npt.NDArray[Number] = values[positions.to_numpy(zero_copy_only=False).astype(np.int64)]
+    taken: npt.NDArray[_Number] = values[positions.to_numpy(zero_copy_only=False).astype(np.int64)]
     return taken
 
 

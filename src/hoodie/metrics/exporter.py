@@ -14,7 +14,7 @@ from hoodie.table.state import load_state
 from hoodie.writing.result import on_commit, on_failure
 
 #: Hands measures over. It may be called by several threads at once.
-Record = Callable[[Iterable[Measure]], None]
+_Record = Callable[[Iterable[Measure]], None]
 
 
 class Observed(Protocol):
@@ -32,7 +32,7 @@ class Exporter:
     block.
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: _Record) -> None:
         self._record = record
         self._registration = on_commit(lambda result: record(measures_of_commit(result, time.time())))
         self._hears_no_failures = on_failure(lambda failed: record(of_failure(failed)))

@@ -40,20 +40,20 @@ class Measure:
 _BY_OPERATION = ("table", "operation")
 _COUNTER, _GAUGE = MetricKind.COUNTER, MetricKind.GAUGE
 
-COMMITS = Metric("hoodie_commits", _COUNTER, "Commits published, compactions among them.", _BY_OPERATION)
+_COMMITS = Metric("hoodie_commits", _COUNTER, "Commits published, compactions among them.", _BY_OPERATION)
 SECONDS = Metric("hoodie_commit_seconds", MetricKind.HISTOGRAM, "Wall time of commits, in seconds.", _BY_OPERATION)
-ROWS = Metric("hoodie_rows", _COUNTER, "Rows inserted, updated and deleted.", (*_BY_OPERATION, "change"))
-WRITTEN = Metric("hoodie_rows_written", _COUNTER, "Rows in the files written, copied ones included.", _BY_OPERATION)
-BYTES = Metric("hoodie_written_bytes", _COUNTER, "Bytes of the files written.", _BY_OPERATION)
-FILES = Metric("hoodie_files_written", _COUNTER, "Files written.", _BY_OPERATION)
+_ROWS = Metric("hoodie_rows", _COUNTER, "Rows inserted, updated and deleted.", (*_BY_OPERATION, "change"))
+_WRITTEN = Metric("hoodie_rows_written", _COUNTER, "Rows in the files written, copied ones included.", _BY_OPERATION)
+_BYTES = Metric("hoodie_written_bytes", _COUNTER, "Bytes of the files written.", _BY_OPERATION)
+_FILES = Metric("hoodie_files_written", _COUNTER, "Files written.", _BY_OPERATION)
 PHASES = Metric("hoodie_phase_seconds", _COUNTER, "Wall time by phase of writes, in seconds.", ("table", "phase"))
-FAILED = Metric(
+_FAILED = Metric(
     "hoodie_failed_writes",
     _COUNTER,
     "Writes and compactions that raised an error, by its class.",
     (*_BY_OPERATION, "error"),
 )
-NEWEST = Metric("hoodie_newest_commit_seconds", _GAUGE, "When this process last published a commit, Unix time.")
+_NEWEST = Metric("hoodie_newest_commit_seconds", _GAUGE, "When this process last published a commit, Unix time.")
 BASE_BYTES = Metric("hoodie_table_base_bytes", _GAUGE, "Bytes of the base files that readers see.")
 LOG_BYTES = Metric("hoodie_table_log_bytes", _GAUGE, "Bytes of the logs that readers merge.")
 OLDER_BYTES = Metric("hoodie_table_older_bytes", _GAUGE, "Bytes of files that reads of the newest state do not need.")
@@ -65,7 +65,7 @@ AGE = Metric("hoodie_table_commit_age_seconds", _GAUGE, "Seconds since the newes
 
 #: All of them.
 METRICS = (
-    *(COMMITS, SECONDS, ROWS, WRITTEN, BYTES, FILES, PHASES, FAILED, NEWEST),
+    *(_COMMITS, SECONDS, _ROWS, _WRITTEN, _BYTES, _FILES, PHASES, _FAILED, _NEWEST),
     *(BASE_BYTES, LOG_BYTES, OLDER_BYTES, GROUPS, SMALL, INSTANTS, PENDING, AGE),
 )
 
@@ -74,22 +74,22 @@ def measures_of_commit(result: WriteResult, now: float) -> Iterator[Measure]:
     """What a commit adds. now: seconds since 1970"""
     metadata = result.metadata
     labels = (result.table, str(metadata.operation))
-    yield Measure(COMMITS, labels, 1)
+    yield Measure(_COMMITS, labels, 1)
     yield Measure(SECONDS, labels, sum(result.seconds.values()))
     if metadata.operation not in KEEPS_SCHEMA:  # a compaction counts the rows of writes before it
         for change, rows in (("inserted", result.inserted), ("updated", result.updated), ("deleted", result.deleted)):
-            yield Measure(ROWS, (*labels, change), rows)
-    yield Measure(WRITTEN, labels, sum(stat.num_writes for stat in result.stats))
-    yield Measure(BYTES, labels, metadata.bytes_written)
-    yield Measure(FILES, labels, metadata.files)
+            yield Measure(_ROWS, (*labels, change), rows)
+    yield Measure(_WRITTEN, labels, sum(stat.num_writes for stat in result.stats))
+    yield Measure(_BYTES, labels, metadata.bytes_written)
+    yield Measure(_FILES, labels, metadata.files)
     for phase, seconds in result.seconds.items():
         yield Measure(PHASES, (result.table, phase), seconds)
-    yield Measure(NEWEST, (result.table,), now)
+    yield Measure(_NEWEST, (result.table,), now)
 
 
 def of_failure(failed: FailedWrite) -> Iterator[Measure]:
     """What a write that raised adds."""
-    yield Measure(FAILED, (failed.table, failed.operation, failed.error), 1)
+    yield Measure(_FAILED, (failed.table, failed.operation, failed.error), 1)
 
 
 def measures_of_table(facts: TableFacts) -> Iterator[Measure]:

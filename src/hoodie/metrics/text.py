@@ -13,8 +13,8 @@ _GAUGE = MetricKind.GAUGE
 UP = Metric("hoodie_table_up", _GAUGE, "1: the table can be read; 0: it cannot.")
 LOG_FILES = Metric("hoodie_table_log_files", _GAUGE, "Logs that readers merge.")
 BASE_FILES = Metric("hoodie_table_base_files", _GAUGE, "Base files that readers see.")
-PARTITIONS = Metric("hoodie_table_partitions", _GAUGE, "Partitions with file groups.")
-PLANS = Metric("hoodie_table_pending_plans", _GAUGE, "Compactions and clusterings that are not completed.")
+_PARTITIONS = Metric("hoodie_table_partitions", _GAUGE, "Partitions with file groups.")
+_PLANS = Metric("hoodie_table_pending_plans", _GAUGE, "Compactions and clusterings that are not completed.")
 FINDINGS = Metric("hoodie_table_findings", _GAUGE, "What the doctor finds without opening data files.")
 
 _SIZES: Mapping[Metric, str] = {
@@ -25,7 +25,7 @@ _SIZES: Mapping[Metric, str] = {
     SMALL: "small_files",
     LOG_FILES: "log_files",
     BASE_FILES: "base_files",
-    PARTITIONS: "partitions",
+    _PARTITIONS: "partitions",
 }
 
 
@@ -53,7 +53,7 @@ def _families(tables: Sequence[tuple[str, Health]]) -> Iterator[tuple[Metric, Sa
         yield metric, [(labels, _size(health.stats, field)) for labels, health in labelled if health.stats is not None]
     up = [(labels, health) for labels, health in labelled if health.name]
     yield PENDING, [(labels, health.pending) for labels, health in up]
-    yield PLANS, [(labels, health.plans) for labels, health in up]
+    yield _PLANS, [(labels, health.plans) for labels, health in up]
     yield AGE, [(labels, health.age) for labels, health in up if health.newest]
     yield (
         FINDINGS,

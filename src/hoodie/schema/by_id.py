@@ -23,7 +23,7 @@ from hoodie.schema.types import TIMESTAMP, is_list, list_of, map_of, read_by_spa
 
 #: A version, a column or a type, as JSON has it.
 Node: TypeAlias = dict[str, Any]
-Path: TypeAlias = tuple[str, ...]
+_Path: TypeAlias = tuple[str, ...]
 
 _WORDS = {
     pa.bool_(): "boolean",
@@ -58,31 +58,31 @@ class Add:
     """path     of the new column; all but its last part are there
     column   its type, nullability and comment"""
 
-    path: Path
+    path: _Path
     column: pa.Field
     position: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    path: Path
+    path: _Path
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    path: Path
+    path: _Path
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Retype:
-    path: Path
+    path: _Path
     kind: pa.DataType
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    path: Path
+    path: _Path
     text: str
 
 
@@ -90,12 +90,12 @@ class Comment:
 class TakeNulls:
     """Have a column take nulls."""
 
-    path: Path
+    path: _Path
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    path: Path
+    path: _Path
     position: Position
 
 
@@ -254,11 +254,11 @@ def _is_meta(node: Node) -> bool:
 # --- places ---
 
 
-def _dotted(path: Path) -> str:
+def _dotted(path: _Path) -> str:
     return ".".join(path)
 
 
-def _siblings(version: Node, path: Path) -> list[Node]:
+def _siblings(version: Node, path: _Path) -> list[Node]:
     """The columns among which a path's last part is one. Raises SchemaMismatch when there is no such struct"""
     node: Any = version
     for depth, name in enumerate(path[:-1]):
@@ -278,7 +278,7 @@ def _siblings(version: Node, path: Path) -> list[Node]:
     return fields
 
 
-def _sibling(siblings: list[Node], path: Path) -> Node:
+def _sibling(siblings: list[Node], path: _Path) -> Node:
     for node in siblings:
         if node["name"].lower() == path[-1].lower() and not (len(path) == 1 and _is_meta(node)):
             return node
@@ -286,7 +286,7 @@ def _sibling(siblings: list[Node], path: Path) -> Node:
     raise SchemaMismatch(f"the table has no column {_dotted(path)}: there are {names}")
 
 
-def _refuse_name(siblings: list[Node], name: str, path: Path) -> None:
+def _refuse_name(siblings: list[Node], name: str, path: _Path) -> None:
     """Raises SchemaMismatch on a name that another column has, or that no writer takes"""
     if any(node["name"].lower() == name.lower() for node in siblings):
         raise SchemaMismatch(f"the table has a column {_dotted((*path[:-1], name))} already")
@@ -295,7 +295,7 @@ def _refuse_name(siblings: list[Node], name: str, path: Path) -> None:
         raise SchemaMismatch("; ".join(problems))
 
 
-def _put(siblings: list[Node], column: Node, position: Position | None, path: Path) -> None:
+def _put(siblings: list[Node], column: Node, position: Position | None, path: _Path) -> None:
     if position is None:
         siblings.append(column)
     elif position.after:
@@ -333,7 +333,7 @@ def _word_or_none(kind: pa.DataType) -> str | None:
     return _word(kind, "") if kind in _WORDS or pa.types.is_decimal(kind) else None
 
 
-def _retyped(old: str | Node, kind: pa.DataType, path: Path) -> str | Node:
+def _retyped(old: str | Node, kind: pa.DataType, path: _Path) -> str | Node:
     new = None if pa.types.is_nested(kind) else _word(kind, _dotted(path))
     if not isinstance(old, str) or new is None:
         raise SchemaMismatch(

@@ -44,10 +44,10 @@ class FileColumn:
 
 
 #: A version of the columns, an instant as a number, and how its files have a column; None: as it is now.
-History = Sequence[tuple[int, FileColumn | None]]
+_History = Sequence[tuple[int, FileColumn | None]]
 
 
-def with_column_history(column: pa.Field, history: History, exceptions: Mapping[str, int]) -> pa.Field:
+def with_column_history(column: pa.Field, history: _History, exceptions: Mapping[str, int]) -> pa.Field:
     """The field of a table, with how files have it.
 
     history     oldest first, at least one

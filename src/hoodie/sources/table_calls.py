@@ -165,10 +165,10 @@ def _property(original: Call, self: Any, /, property: str, value: str) -> Any:
     return original(self, property, value)
 
 
-Action = Callable[[DataFrame, dict[str, Any], tuple[Any, ...]], bool]
+_Action = Callable[[DataFrame, dict[str, Any], tuple[Any, ...]], bool]
 
 
-def _action(act: Action) -> Call:
+def _action(act: _Action) -> Call:
     """In place of a call that writes. act: carries it out; False: the table is not ours"""
 
     def write(original: Call, self: Any, /, *arguments: Any, **named: Any) -> None:
@@ -201,7 +201,7 @@ def _overwrite(frame: DataFrame, recorded: dict[str, Any], arguments: tuple[Any,
     return _insert(frame, recorded["table"], recorded["options"], overwrite=True, by_name=True, dynamic=False)
 
 
-def _creating(mode: str) -> Action:
+def _creating(mode: str) -> _Action:
     def create(frame: DataFrame, recorded: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
         named_entry = named_or_none(frame.sparkSession, recorded["table"])
         if not ours(recorded["format"]) and (recorded["format"] or named_entry is None):

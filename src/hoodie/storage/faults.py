@@ -39,7 +39,7 @@ from hoodie.storage.driver_errors import (
 )
 from hoodie.storage.protocol import redacted_path
 
-Client = TypeVar("Client", bound=type)
+_Client = TypeVar("_Client", bound=type)
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -68,7 +68,7 @@ def typed_errors() -> Iterator[None]:
         raise fault from error
 
 
-def typed_calls(client: Client) -> Client:
+def typed_calls(client: _Client) -> _Client:
     """A class whose public methods raise faults of storage as errors of ours, by `typed_errors` around each, and show
     that they are under way when they take long."""
     for name, member in list(vars(client).items()):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 #: Reads the bytes [start, end) of the file. Fewer when the file ends before; raises FileNotFoundError.
-Fetch = Callable[[int, int], bytes]
+_Fetch = Callable[[int, int], bytes]
 
 #: A file up to this size comes with one request, and is kept while it is open.
 _WHOLE = 1 << 20
@@ -26,7 +26,7 @@ class RangedInput(io.RawIOBase):
     A file that is shorter than `size` raises an OSError without a number, as damage does.
     """
 
-    def __init__(self, path: str, fetch: Fetch, ask: Callable[[], int], size: int | None = None) -> None:
+    def __init__(self, path: str, fetch: _Fetch, ask: Callable[[], int], size: int | None = None) -> None:
         super().__init__()
         self._path, self._fetch, self._ask, self._size = path, fetch, ask, size
         self._at = 0

@@ -31,7 +31,7 @@ from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.writing.result import WriteResult
 
-OPTIONS = {
+_OPTIONS = {
     "hoodie.table.name": "trips",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
@@ -39,11 +39,11 @@ OPTIONS = {
     "hoodie.spark.driver.threads": "1",
 }
 ROLLED_BACK_IN_HBASE = {"hoodie.index.hbase.rollback.sync": "true"}
-Row = tuple[str, int, str]  # city, ts, note
+_Row = tuple[str, int, str]  # city, ts, note
 #: A writer that died in its own compaction holds the claim on it for a minute.
 BY_HAND = {"hoodie.compact.inline": "false"}
-Rows = Mapping[str, Row]
-FIRST: Rows = {"a": ("oslo", 1, "a1"), "b": ("oslo", 1, "b1"), "c": ("bern", 1, "c1"), "d:4": ("bern", 1, "d1")}
+_Rows = Mapping[str, _Row]
+FIRST: _Rows = {"a": ("oslo", 1, "a1"), "b": ("oslo", 1, "b1"), "c": ("bern", 1, "c1"), "d:4": ("bern", 1, "d1")}
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Subject:
     table: ArrowTable
     storage: Storage
 
-    def upsert(self, rows: Rows, **options: str) -> WriteResult:
+    def upsert(self, rows: _Rows, **options: str) -> WriteResult:
         return self.table.upsert(batch(rows), options=options)
 
-    def holds(self, rows: Rows) -> None:
+    def holds(self, rows: _Rows) -> None:
         snapshot = self.table.snapshot()
         stored_rows = {
             (row["id"], row["_hoodie_partition_path"]): (row["city"], row["ts"], row["note"])
@@ -97,7 +97,7 @@ class IndexSuite:
     def subject(self, index: Entry, table_type: str) -> Iterator[Subject]:
         storage = MemoryStorage()
         with index.service() as more:
-            options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type, **index.options, **more}
+            options = {**_OPTIONS, "hoodie.datasource.write.table.type": table_type, **index.options, **more}
             yield Subject(index, ArrowTable.create(storage, options), storage)
 
     def test_keys_are_found_after_an_insert_by_upsert(self, subject: Subject) -> None:
@@ -249,7 +249,7 @@ class IndexSuite:
         subject.holds(FIRST)
 
 
-def batch(rows: Rows) -> pa.Table:
+def batch(rows: _Rows) -> pa.Table:
     return pa.table(
         {
             "id": pa.array(list(rows), pa.string()),

@@ -14,7 +14,7 @@ from hoodie.display.summary import bytes_text, percent_text
 R = TypeVar("R")
 
 #: The field of every line that says which table it is about.
-TABLE = "table"
+_TABLE = "table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,15 @@ class Lines(Generic[R]):
         """The fields of a line with their types, the path of the table first."""
         hints = get_type_hints(self.kind)
         plain = (int, float, str, bool)
-        return {TABLE: str} | {f.name: hints[f.name] for f in dataclasses.fields(self.kind) if hints[f.name] in plain}
+        return {_TABLE: str} | {f.name: hints[f.name] for f in dataclasses.fields(self.kind) if hints[f.name] in plain}
 
     def values(self, outcome: Outcome[R]) -> dict[str, Any]:
         """The fields of a table that was looked at."""
         assert outcome.result is not None
         line = self.line(outcome.result)
-        return {TABLE: masked_path(outcome.path)} | {name: getattr(line, name) for name in self.fields if name != TABLE}
+        return {_TABLE: masked_path(outcome.path)} | {
+            name: getattr(line, name) for name in self.fields if name != _TABLE
+        }
 
     def grid(self, outcomes: Sequence[Outcome[R]]) -> Grid:
         """A line a table; one that failed has its path and that word."""
@@ -53,8 +55,8 @@ class Lines(Generic[R]):
                 rows.append([masked_path(outcome.path), *[None] * len(self.shown), "failed"])
                 continue
             values = self.values(outcome)
-            rows.append([values[TABLE], *(_cell_text(name, values[name]) for name in self.shown), ""])
-        return Grid((TABLE, *self.shown, ""), rows)
+            rows.append([values[_TABLE], *(_cell_text(name, values[name]) for name in self.shown), ""])
+        return Grid((_TABLE, *self.shown, ""), rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _LEAST = 4  # bytes that lanes can be cut of
 _SPAN = 256  # bytes whose places have tables of their own; of shorter pieces a loop over bytes is faster
 _LANES_PAY = 2048  # bytes of all pieces: fewer are taken one by one
 
-Words = npt.NDArray[np.uint32]
+_Words = npt.NDArray[np.uint32]
 
 
 def crc32c_chunks(data: bytes | memoryview, chunk: int) -> list[int]:
@@ -50,7 +50,7 @@ def _sum(piece: memoryview) -> int:
     return int(_joined(np.bitwise_xor.reduce(_by_place().take(places), axis=1)[None, :], _SPAN)[0] ^ 0xFFFFFFFF)
 
 
-def _joined(crc: Words, length: int) -> Words:
+def _joined(crc: _Words, length: int) -> _Words:
     """Checksums of rows of lanes, a power of two of `length` bytes each."""
     while crc.shape[1] > 1:
         crc = _moved(crc[:, 0::2], length) ^ crc[:, 1::2]
@@ -59,7 +59,7 @@ def _joined(crc: Words, length: int) -> Words:
 
 
 @cache
-def _by_place() -> Words:
+def _by_place() -> _Words:
     """uint32[_SPAN * 256]: what a byte comes to that so many bytes of its span follow, the first of it first."""
     every = [_table()]
     for _ in range(_SPAN - 1):
@@ -86,18 +86,18 @@ def _sums(pieces: Sequence[memoryview]) -> list[int]:
         row[start : start + _LEAST] ^= 0xFF  # the checksum begins with all ones
     lanes = np.ascontiguousarray(padded.reshape(len(pieces) * _LANES, lane).T)
     table = _table()
-    crc: Words = np.zeros(len(pieces) * _LANES, np.uint32)
+    crc: _Words = np.zeros(len(pieces) * _LANES, np.uint32)
     for column in lanes:
         crc = table[(crc ^ column) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
     sums: list[int] = (_joined(crc.reshape(len(pieces), _LANES), lane) ^ np.uint32(0xFFFFFFFF)).tolist()
     return sums
 
 
-def _moved(crc: Words, zeros: int) -> Words:
+def _moved(crc: _Words, zeros: int) -> _Words:
     """Checksums after so many zero bytes more."""
     tables = _tables_of_zeros(zeros)
     byte = np.uint32(0xFF)
-    moved: Words = (
+    moved: _Words = (
         tables[0][crc & byte]
         ^ tables[1][(crc >> np.uint32(8)) & byte]
         ^ tables[2][(crc >> np.uint32(16)) & byte]
@@ -113,7 +113,7 @@ def _numbers() -> list[int]:
 
 
 @cache
-def _table() -> Words:
+def _table() -> _Words:
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & np.uint32(1), (table >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), table >> np.uint32(1))
@@ -121,11 +121,11 @@ def _table() -> Words:
 
 
 @cache
-def _tables_of_zeros(zeros: int) -> Words:
+def _tables_of_zeros(zeros: int) -> _Words:
     """uint32[4, 256]: what a checksum's byte becomes by so many zero bytes; `_moved` by tables of fewer."""
     every = (np.arange(256, dtype=np.uint32)[None, :] << (np.arange(4, dtype=np.uint32) * 8)[:, None]).astype(np.uint32)
     if zeros == 1:
-        one: Words = (_table()[every & np.uint32(0xFF)] ^ (every >> np.uint32(8))).astype(np.uint32)
+        one: _Words = (_table()[every & np.uint32(0xFF)] ^ (every >> np.uint32(8))).astype(np.uint32)
         return one
-    half: Words = _moved(_moved(every, zeros // 2), zeros // 2)
+    half: _Words = _moved(_moved(every, zeros // 2), zeros // 2)
     return _moved(half, 1) if zeros % 2 else half

@@ -34,7 +34,7 @@ _SEPARATOR_TAIL = KEY_TAIL[:-1] + b"\xff"
 #: What ends the keys of cells and of separators, but for the last byte.
 _TAIL = KEY_TAIL[:-1]
 
-Places = npt.NDArray[np.int64]
+_Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class BlockIndex:
     """
 
     data: bytes
-    offsets: Places
-    sizes: Places
-    begins: Places
-    ends: Places
+    offsets: _Places
+    sizes: _Places
+    begins: _Places
+    ends: _Places
     heads: npt.NDArray[np.uint64]
 
     def __len__(self) -> int:
@@ -176,7 +176,7 @@ def separator(last: bytes, first: bytes) -> bytes:
     return struct.pack(">h", len(row)) + row + _SEPARATOR_TAIL
 
 
-def _places_by_tails(data: bytes, count: int) -> tuple[Places, Places] | None:
+def _places_by_tails(data: bytes, count: int) -> tuple[_Places, _Places] | None:
     """As `_places_by_steps`, by the bytes that end the keys of HBase; None where the keys are others."""
     if len(data) < len(KEY_TAIL) or not count:
         return None
@@ -201,7 +201,7 @@ def _places_by_tails(data: bytes, count: int) -> tuple[Places, Places] | None:
     return (begins, keys) if sound else None
 
 
-def _places_by_steps(data: bytes, count: int, path: str) -> tuple[Places, Places]:
+def _places_by_steps(data: bytes, count: int, path: str) -> tuple[_Places, _Places]:
     """Where the entries of a root or meta index begin, with the end of the last: int64[count + 1]; and their keys:
     int64[count]."""
     begins, keys, at = [0], [], 0
@@ -217,7 +217,7 @@ def _places_by_steps(data: bytes, count: int, path: str) -> tuple[Places, Places
     return np.array(begins, np.int64), np.array(keys, np.int64)
 
 
-def _read(data: bytes, begins: Places, keys: Places, ends: Places, path: str) -> BlockIndex:
+def _read(data: bytes, begins: _Places, keys: _Places, ends: _Places, path: str) -> BlockIndex:
     """Entries at some places. Keys have the rows in full or (of Hudi's own writer) without the rest."""
     if (ends - keys < 2).any():
         raise CorruptFile(path, f"an index key of {int((ends - keys).min())} bytes")

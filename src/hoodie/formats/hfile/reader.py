@@ -22,7 +22,7 @@ from hoodie.formats.hfile.index import (
 from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer
 
 #: Reads `length` bytes at `offset`; fewer only at the end of the file.
-RangedRead = Callable[[int, int], bytes | memoryview]
+_RangedRead = Callable[[int, int], bytes | memoryview]
 #: Reads several ranges, offset and length each, which ascend and do not overlap: the bytes of each.
 ManyRead = Callable[[Sequence[tuple[int, int]]], Sequence[bytes | memoryview]]
 
@@ -48,7 +48,7 @@ class HFile:
     info: dict[str, bytes]
     index: BlockIndex
     metas: dict[str, IndexEntry]
-    read: RangedRead
+    read: _RangedRead
     read_many: ManyRead
 
     def cells(self) -> Iterator[HFileCells]:
@@ -164,7 +164,7 @@ class HFile:
                 yield number, payload
 
 
-def open_hfile(read: RangedRead, size: int, path: str, read_many: ManyRead | None = None) -> HFile:
+def open_hfile(read: _RangedRead, size: int, path: str, read_many: ManyRead | None = None) -> HFile:
     """Open an HFile: one read of its last 64 KiB, in nearly all files.
 
     read       ranged read of the file
@@ -198,7 +198,7 @@ def open_hfile(read: RangedRead, size: int, path: str, read_many: ManyRead | Non
     return HFile(path, size, trailer, own.info, index, own.metas, within, several)
 
 
-def _descended(read: RangedRead, index: BlockIndex, trailer: Trailer, path: str) -> BlockIndex:
+def _descended(read: _RangedRead, index: BlockIndex, trailer: Trailer, path: str) -> BlockIndex:
     """The data blocks that an index of several levels leads to."""
     parts = [index]
     for _ in range(trailer.levels - 1):
@@ -211,7 +211,7 @@ def _descended(read: RangedRead, index: BlockIndex, trailer: Trailer, path: str)
     return below
 
 
-def _inner_index(read: RangedRead, entry: IndexEntry, trailer: Trailer, path: str) -> BlockIndex:
+def _inner_index(read: _RangedRead, entry: IndexEntry, trailer: Trailer, path: str) -> BlockIndex:
     data = read(entry.offset, entry.size)
     head = decode_head(data, entry.offset, path)
     if head.magic not in (LEAF_INDEX, INNER_INDEX):
@@ -220,14 +220,14 @@ def _inner_index(read: RangedRead, entry: IndexEntry, trailer: Trailer, path: st
     return decode_inner_index(payload, path)
 
 
-def _exactly(read: RangedRead, size: int, path: str) -> RangedRead:
+def _exactly(read: _RangedRead, size: int, path: str) -> _RangedRead:
     def exact(offset: int, length: int) -> bytes | memoryview:
         return _of_length(read(offset, length), offset, length, size, path)
 
     return exact
 
 
-def _all_exactly(read: RangedRead, many: ManyRead | None, size: int, path: str) -> ManyRead:
+def _all_exactly(read: _RangedRead, many: ManyRead | None, size: int, path: str) -> ManyRead:
     def exact(ranges: Sequence[tuple[int, int]]) -> list[bytes | memoryview]:
         pieces = [read(*range_) for range_ in ranges] if many is None else many(ranges)
         return [_of_length(piece, *range_, size, path) for piece, range_ in zip(pieces, ranges, strict=True)]

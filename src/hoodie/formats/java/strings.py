@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from hoodie.errors import InvalidInput
 
-Hashes = npt.NDArray[np.int32]
+_Hashes = npt.NDArray[np.int32]
 _UInts = npt.NDArray[np.uint32]
 
 
-def string_hashes(keys: pa.Array) -> Hashes:
+def string_hashes(keys: pa.Array) -> _Hashes:
     """`String.hashCode`: h = 31 * h + unit over the UTF-16 units, in 32 bits.
 
     keys     string[n], no nulls
@@ -31,7 +31,7 @@ def string_hashes(keys: pa.Array) -> Hashes:
     return _polynomials(utf16.astype(np.uint32), before[bounds])
 
 
-def list_hashes(elements: Hashes, bounds: npt.NDArray[np.int64]) -> Hashes:
+def list_hashes(elements: _Hashes, bounds: npt.NDArray[np.int64]) -> _Hashes:
     """`List.hashCode`: h = 1, then h = 31 * h + element hash.
 
     elements  int32[e], hashes of the elements of all lists; a null's is 0
@@ -42,7 +42,7 @@ def list_hashes(elements: Hashes, bounds: npt.NDArray[np.int64]) -> Hashes:
     return (_polynomials(elements.view(np.uint32), bounds).view(np.uint32) + powers[lengths]).view(np.int32)
 
 
-def _polynomials(values: _UInts, bounds: npt.NDArray[np.int64]) -> Hashes:
+def _polynomials(values: _UInts, bounds: npt.NDArray[np.int64]) -> _Hashes:
     """Per stretch the sum of value i times 31 to the power of the number of values after it, modulo 2**32."""
     lengths = np.diff(bounds)
     sums = np.zeros(len(lengths), np.uint32)

@@ -29,7 +29,7 @@ _LONG = struct.Struct(">q")
 _TWO_INTS = struct.Struct(">ii")
 
 #: Reads `length` bytes at `offset`; fewer only at the end of the file.
-RangedRead = Callable[[int, int], bytes]
+_RangedRead = Callable[[int, int], bytes]
 
 
 class BlockKind(IntEnum):
@@ -139,7 +139,7 @@ def read_blocks(data: bytes | memoryview, path: str) -> Iterator[LogBlock]:
         yield LogBlock(head.kind, head.header, content, footer, head.offset, head.version)
 
 
-def read_block_headers(read: RangedRead, size: int, path: str) -> Iterator[BlockHead]:
+def read_block_headers(read: _RangedRead, size: int, path: str) -> Iterator[BlockHead]:
     """The blocks of a log file without their contents: near one ranged read of 32 KiB a block.
 
     read    ranged read of the file
@@ -208,7 +208,7 @@ class _Memory(_Source):
 class _Ranges(_Source):
     """Ranged reads. The last two windows are kept: a block's head, and its trailer with the next head."""
 
-    def __init__(self, read: RangedRead, size: int, path: str) -> None:
+    def __init__(self, read: _RangedRead, size: int, path: str) -> None:
         super().__init__(size, path)
         self.read = read
         self.windows: list[tuple[int, bytes]] = []

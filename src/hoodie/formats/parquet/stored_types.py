@@ -23,7 +23,7 @@ from hoodie.schema.types import TIMESTAMP_MILLIS, holds, is_list, read_by_spark,
 _MARKS = frozenset([ALSO_TEXT, GROWN])
 _AVRO_IN_FOOTER = b"parquet.avro.schema"
 
-Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 #: What the file's own Avro schema says: asked for only where it can matter.
 Avro = Callable[[], "pa.Schema | None"]
@@ -66,7 +66,7 @@ class StoredTypes:
         """Whether rows have to be changed."""
         return bool(self.types or self.text)
 
-    def applied(self, rows: Rows) -> Rows:
+    def applied(self, rows: _Rows) -> _Rows:
         """The rows with columns of the right types. No value is copied, but for text.
 
         Raises SchemaMismatch naming a column whose text is no such value

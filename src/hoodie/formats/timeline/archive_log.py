@@ -25,7 +25,7 @@ from hoodie.formats.timeline.schemas import NAMESPACE, STAT_FIELDS, optional, re
 from hoodie.formats.timeline.services import CLEAN_METADATA, CLEAN_PLAN, ROLLBACK_METADATA, SAVEPOINT
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 
-Record = Mapping[str, Any]
+_Record = Mapping[str, Any]
 
 _HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
@@ -106,7 +106,7 @@ def entry_schema() -> str:
 # --- blocks ---
 
 
-def encode_entries(entries: Sequence[Record], batch: int) -> bytes:
+def encode_entries(entries: Sequence[_Record], batch: int) -> bytes:
     """The content of an archive file.
 
     entries  records of `entry_schema`, absent columns null
@@ -198,7 +198,7 @@ _STAT_VALUES = {**_NAMES, **{key: name for key, name in COUNTERS.items() if key 
 _ROLLING_STAT = "ROLLING_STAT"  # a key that Hudi adds to what it archives
 
 
-def commit_record(metadata: CommitMetadata, *, replacing: bool = False) -> Record:
+def commit_record(metadata: CommitMetadata, *, replacing: bool = False) -> _Record:
     """The metadata of a commit, or an inflight one's profile, as the archive keeps it.
 
     replacing  with the file groups that a completed replace commit took away
@@ -214,11 +214,11 @@ def commit_record(metadata: CommitMetadata, *, replacing: bool = False) -> Recor
     return record
 
 
-def _stat(stat: WriteStat) -> Record:
+def _stat(stat: WriteStat) -> _Record:
     return {**dict.fromkeys(STAT_FIELDS), **{key: getattr(stat, name) for key, name in _STAT_VALUES.items()}}
 
 
-def commit_of(record: Record, path: str) -> CommitMetadata:
+def commit_of(record: _Record, path: str) -> CommitMetadata:
     """The metadata that an archived commit keeps: what only log writes have in their statistics is lost.
 
     path    of the archive file, for errors

@@ -12,7 +12,7 @@ from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import file_name, inside
 
 #: Operations whose commit replaces file groups: their JSON names the replaced ones, be there none.
-REPLACING = frozenset(
+_REPLACING = frozenset(
     {Operation.CLUSTER, Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
 )
 
@@ -96,7 +96,7 @@ def encode_commit(metadata: CommitMetadata, *, whole: bool = False) -> bytes:
         for partition, stats in metadata.stats.items():
             for document, stat in zip(top["partitionToWriteStats"][partition], stats, strict=True):
                 document["prevBaseFile"] = stat.prev_base_file or None
-    if metadata.replaced or metadata.operation in REPLACING:
+    if metadata.replaced or metadata.operation in _REPLACING:
         top["partitionToReplaceFileIds"] = {partition: list(ids) for partition, ids in metadata.replaced.items()}
     return _bytes(top)
 

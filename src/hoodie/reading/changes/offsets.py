@@ -16,7 +16,7 @@ from hoodie.view.incremental import EARLIEST, LATEST, is_word
 
 POLICY = "hoodie.read.timeline.holes.resolution.policy"
 VERSION = "hoodie.datasource.read.incr.table.version"
-INSTANT = "instant"
+_INSTANT = "instant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class StreamOffset:
 
     def counted(self, how: IncrementalOptions) -> IncrementalOptions:
         """The options of a stream that goes on from here: by instants still where its table was upgraded since."""
-        return how.by_instant() if self.order == INSTANT else how
+        return how.by_instant() if self.order == _INSTANT else how
 
 
 def read_offset(fields: Mapping[str, object], state: TableState, how: IncrementalOptions) -> StreamOffset:
@@ -124,5 +124,5 @@ def range_settings(settings: ReadSettings) -> ReadSettings:
 
 
 def _offset(state: TableState, how: IncrementalOptions, position: str, first: str) -> StreamOffset:
-    order = "completion" if how.by_completion(state.timeline.layout) else INSTANT
+    order = "completion" if how.by_completion(state.timeline.layout) else _INSTANT
     return StreamOffset(position, first, order, state.config.name, redacted_path(state.storage.root).rstrip("/"))

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-Number: TypeAlias = int | float | Decimal
+_Number: TypeAlias = int | float | Decimal
 
 #: Beyond any value that a column can have, and closer to 0 than any but 0.
 _HUGE, _TINY = Decimal("1e80"), Decimal("1e-80")
@@ -24,7 +24,7 @@ def is_exact(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
-def number_beside(kind: pa.DataType, value: object) -> Number | None:
+def number_beside(kind: pa.DataType, value: object) -> _Number | None:
     """The value as a number that `fitting_comparison` and `members` take beside columns of this type; None where
     Arrow compares it.
 
@@ -41,7 +41,7 @@ def number_beside(kind: pa.DataType, value: object) -> Number | None:
     return None
 
 
-def fitting_comparison(op: str, number: Number, kind: pa.DataType) -> tuple[str, pa.Scalar]:
+def fitting_comparison(op: str, number: _Number, kind: pa.DataType) -> tuple[str, pa.Scalar]:
     """The comparison that says the same with a constant of the column's type.
 
     op    =, ==, !=, <, <=, >, >=
@@ -61,7 +61,7 @@ def fitting_comparison(op: str, number: Number, kind: pa.DataType) -> tuple[str,
     return (">", _scalar(high, kind)) if ceil > high else (">=", _scalar(max(ceil, low), kind))
 
 
-def members(numbers: Iterable[Number], kind: pa.DataType) -> list[Any]:
+def members(numbers: Iterable[_Number], kind: pa.DataType) -> list[Any]:
     """Those of the numbers that a value of the column can be, in its type."""
     low, high = _range(kind)
     if pa.types.is_integer(kind):
@@ -70,7 +70,7 @@ def members(numbers: Iterable[Number], kind: pa.DataType) -> list[Any]:
     return [_scalar(int(exact), kind).as_py() for exact in units if exact.denominator == 1 and low <= exact <= high]
 
 
-def _units(number: Number, kind: pa.DataType) -> Fraction:
+def _units(number: _Number, kind: pa.DataType) -> Fraction:
     """The number counted in the smallest steps of the type."""
     exact = number if isinstance(number, int) else Decimal(number)
     if isinstance(exact, Decimal):

@@ -24,7 +24,7 @@ from hoodie.reading.filters.predicate import ANY, Test, Tests, sql_of, tests_of
 if TYPE_CHECKING:
     from hoodie.reading.filters.condition import SqlCondition
 
-Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 #: Which rows to keep. Text is a condition in SQL, "amount > 3 and city in ('oslo', 'rome')"; else as pyarrow.parquet
 #: takes them: an expression, or tuples (column, operator, value) in lists of and, or.
@@ -48,7 +48,7 @@ class RowFilter:
     tests: Tests = ANY
 
 
-def kept_rows(rows: Rows, expression: pc.Expression | SqlCondition | None) -> Rows:
+def kept_rows(rows: _Rows, expression: pc.Expression | SqlCondition | None) -> _Rows:
     """The rows that pass a filter's expression; None: all."""
     if expression is None:
         return rows

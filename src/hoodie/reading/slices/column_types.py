@@ -38,7 +38,7 @@ from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
 
-Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ class FileColumns:
         places = (self.written[name].name if name in self.written else name for name in columns)
         return [name for name in places if name is not None and (stored is None or name in stored)]
 
-    def applied(self, rows: Rows) -> Rows:
+    def applied(self, rows: _Rows) -> _Rows:
         """Rows of the file under the table's names, without columns that the table no longer has.
 
         Raises SchemaMismatch naming a column whose values are none of its type now
         """
         return self.types.applied(self._shift_times(rows) if self.written else rows)
 
-    def _shift_times(self, rows: Rows) -> Rows:
+    def _shift_times(self, rows: _Rows) -> _Rows:
         places = {written.name: name for name, written in self.written.items() if written.name is not None}
         columns, names = [], []
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
@@ -103,7 +103,7 @@ class _Place:
         return _Place(f"{self.column}.{name}", self.in_log)
 
 
-def _without_columns(rows: Rows) -> Rows:
+def _without_columns(rows: _Rows) -> _Rows:
     """As many rows, of which nothing is known: a column that no table has is passed by."""
     return type(rows).from_arrays([pa.nulls(rows.num_rows)], names=["hoodie.none"])  # no column has a dot in its name
 

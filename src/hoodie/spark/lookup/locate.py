@@ -48,7 +48,7 @@ _SHUFFLE_PARTITIONS = 200
 #: Rows of files whose footers are not read: no join is worth it then.
 _NO_END = 1 << 60
 
-Files = Mapping[str, Sequence[BaseFile]]
+_Files = Mapping[str, Sequence[BaseFile]]
 
 _KEYS = StructType([StructField(RECORD_KEY, StringType()), StructField(PARTITION_PATH, StringType())])
 _RANGE = StructType(
@@ -75,7 +75,7 @@ def locate_on_executors(
     context: LookupContext,
     keys: DataFrame,
     counts: Mapping[str, int],
-    files: Files,
+    files: _Files,
     *,
     broadcast: bool,
     keeps_positions: bool,
@@ -139,7 +139,7 @@ def _by_join(
     storage: Storage,
     root: str | None,
     keys: DataFrame,
-    files: Files,
+    files: _Files,
     on: list[str],
     broadcast: bool,
     *,
@@ -161,7 +161,7 @@ def _by_join(
     return hits.withColumn(COST, F.lit(None).cast("string")).select(*HITS.names)
 
 
-def join_cost(counts: Mapping[str, int], files: Files, hits: int) -> IndexStats:
+def join_cost(counts: Mapping[str, int], files: _Files, hits: int) -> IndexStats:
     """What the join of SIMPLE cost: every key of a partition met every file of it."""
     pairs = sum(counts[partition] * len(part) for partition, part in files.items())
     number = sum(len(part) for part in files.values())
@@ -183,7 +183,7 @@ class _KeyRanges:
     bounded: bool = True
 
 
-def _no_ranges(files: Files) -> dict[str, _KeyRanges]:
+def _no_ranges(files: _Files) -> dict[str, _KeyRanges]:
     return {
         partition: _KeyRanges(
             pa.nulls(len(part), pa.string()), pa.nulls(len(part), pa.string()), _NO_END, bounded=False
@@ -197,7 +197,7 @@ def _by_filter(
     storage: Storage,
     keys: DataFrame,
     counts: Mapping[str, int],
-    files: Files,
+    files: _Files,
     bloom: BloomOptions,
     ranges: Mapping[str, _KeyRanges],
     pairs: float,
@@ -226,7 +226,7 @@ def _by_filter(
     return by_file.sortWithinPartitions("file").mapInArrow(partial(_check, storage, Packed.of(flat)), HITS)
 
 
-def _key_ranges(session: SparkSession, storage: Storage, files: Files) -> dict[str, _KeyRanges]:
+def _key_ranges(session: SparkSession, storage: Storage, files: _Files) -> dict[str, _KeyRanges]:
     """What the footers of files say. The driver reads them, or tasks where there are many."""
     flat = [file for part in files.values() for file in part]
     if len(flat) <= _FOOTERS_OF_DRIVER:

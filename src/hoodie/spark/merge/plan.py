@@ -19,7 +19,7 @@ from hoodie.expressions.text import three_valued, tick
 from hoodie.spark.merge.assign import as_column, condition_holds, first_that_holds
 from hoodie.spark.types import to_spark
 
-Values = Mapping[str, Any]
+_Values = Mapping[str, Any]
 
 _SOURCE, _TARGET, _CLAUSE = "_hoodie_from_source", "_hoodie_from_target", "_hoodie_clause"
 
@@ -34,7 +34,7 @@ class JoinedFrame:
 
     frame: DataFrame
     clause: Column
-    values: tuple[Values, ...]
+    values: tuple[_Values, ...]
 
 
 def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> JoinedFrame:
@@ -59,7 +59,7 @@ def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> Jo
     ]
     rows = joined.withColumn(_CLAUSE, first_that_holds(choices)).where(F.col(_CLAUSE).isNotNull())
     types = request.types_of(shape.types)
-    values: list[Values] = []
+    values: list[_Values] = []
     for clause in request.clauses:
         if clause.act is Act.DELETE:
             values.append({})

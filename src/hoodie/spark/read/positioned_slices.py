@@ -32,7 +32,7 @@ from hoodie.spark.read.merged_slices import packed_tasks, slice_rows
 from hoodie.spark.worker_errors import error_text
 from hoodie.storage.faults import typed_errors
 
-Words = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.int64]
 
 # No column of a table has a dot in its name.
 _FILE = "hoodie.file"  # name of a base file
@@ -156,9 +156,9 @@ def rows_with_logs(
     return frame.withColumn(_GONE, value).where(_stays(file_number, places))
 
 
-def _by_number(words: Mapping[tuple[str, int], Words], of: Callable[[str, int], int]) -> dict[int, Words] | None:
+def _by_number(words: Mapping[tuple[str, int], _Words], of: Callable[[str, int], int]) -> dict[int, _Words] | None:
     """Bits of files by their numbers; None where one number stands for files with different bits."""
-    bits_by_number: dict[int, Words] = {}
+    bits_by_number: dict[int, _Words] = {}
     for (name, size), bits in words.items():
         if not np.array_equal(bits_by_number.setdefault(of(name, size), bits), bits):
             return None
@@ -179,7 +179,7 @@ class _Places:
     key: int | None
 
 
-def _places_of(bits_by_number: Mapping[int, Words]) -> _Places:
+def _places_of(bits_by_number: Mapping[int, _Words]) -> _Places:
     """Places of their own for bits by the numbers of their files."""
     few = len(bits_by_number) <= _ONE_KEY
     # An odd count: a key tells any two numbers apart. A file that is none of these most likely meets an empty place.
@@ -288,11 +288,11 @@ def _bits(file: BaseFile, positions: Positions, schema: pa.Schema, number: int =
     return _row(schema, {_FILE: file.name, _SIZE: file.size, _GONE: _words(positions), _SLICE: number})
 
 
-def _words(positions: Positions) -> Words:
+def _words(positions: Positions) -> _Words:
     """int64[...]: a bit for each row of a file up to the last of these, which are set."""
     marks = np.zeros((int(positions[-1]) // 64 + 1) * 64 if len(positions) else 0, np.uint8)
     marks[positions] = 1
-    words: Words = np.packbits(marks, bitorder="little").view("<i8")
+    words: _Words = np.packbits(marks, bitorder="little").view("<i8")
     return words
 
 
