@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from threading import Barrier
 from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.model.commit import WriteStat
@@ -119,3 +121,24 @@ def test_files_have_their_size_however_few_rows_come_at_a_time(step, count):
     sizes = [stat.file_size for stat in stats]
     assert all(size <= 1.2 * limit for size in sizes), sizes
     assert all(size >= 0.7 * limit for size in sizes[:-1]), sizes
+
+
+class TwoAtOnce(WrappedStorage):
+    """Lets no file be opened before a second one is about to be."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self.both = Barrier(2)
+
+    def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
+        if name == "open_output" and path.endswith(".parquet"):
+            self.both.wait(60)
+        return call()
+
+
+def test_a_bulk_insert_in_this_process_writes_partitions_in_several_threads():
+    inner = MemoryStorage()
+    hoodie.create_table(storage=inner, record_key="id", partition_by="city")
+    table = hoodie.open_table(storage=TwoAtOnce(inner))
+    table.bulk_insert(pa.table({"id": [1, 2], "city": ["a", "b"]}), options={"hoodie.spark.driver.threads": 2})
+    assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2]

@@ -261,5 +261,6 @@ def bulk_rows(write: Write, rows: pa.Table) -> pa.Table:
 
 def write_bulk(write: Write, batches: Iterator[pa.RecordBatch]) -> TaskReports:
     """Write keyed rows into new file groups as they come. Nothing is published yet."""
-    stats = write_stream(write.spec(), write.rule, batches, "0-0-0", write.operation_rules.key_columns)
+    key_columns, threads = write.operation_rules.key_columns, write.settings.engine.threads
+    stats = write_stream(write.spec(), write.rule, batches, "0-0-0", key_columns, threads)
     return TaskReports(stats, tuple(record_files(write.storage, write.begun.time, stats, write.index.record_writes)))

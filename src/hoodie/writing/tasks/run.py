@@ -42,7 +42,7 @@ from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.reading.slices.column_types import base_columns
 from hoodie.schema.conform import conform
 from hoodie.schema.encoded import keeping_encoded
-from hoodie.storage.protocol import InputFile
+from hoodie.storage.protocol import InputFile, in_threads
 from hoodie.writing.batch.duplicates import ambiguous_keys, combine, in_order_of_arrival, require_one_tuple
 from hoodie.writing.operations import LateRows, OperationRules
 from hoodie.writing.tasks.base_file import BaseFileWriter, WriteSpec, stamp
@@ -342,11 +342,17 @@ def _encoded(rows: pa.Table, codec: str) -> int:
 
 
 def write_stream(
-    spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBatch], token: str, key_columns: Sequence[str] = ()
+    spec: WriteSpec,
+    rule: MergeRule,
+    batches: Iterator[pa.RecordBatch],
+    token: str,
+    key_columns: Sequence[str] = (),
+    threads: int = 1,
 ) -> list[WriteStat]:
     """Bulk insert: rows as they come into new file groups, one or more per partition that occurs.
 
     key_columns  of a compound key: rows held together that differ in them and have one record key are refused
+    threads      that write the last rows of each partition: all rows, where they fit in memory
 
     Holds at most a few hundred MB: past that the rows that wait are written, a row group per partition. Partitions keep
     their file open, up to _MOST_OPEN; past that the one that was not written to for longest is closed, and rows that
@@ -371,7 +377,7 @@ def write_stream(
             if held > _HOLD_BYTES:
                 writer.take(waiting)
                 waiting, held = {}, 0
-        writer.finish(waiting)
+        writer.finish(waiting, threads)
     return writer.stats
 
 
@@ -398,28 +404,38 @@ class _StreamWriter:
     def take(self, waiting: Mapping[str, Sequence[pa.Table]]) -> None:
         """Write rows; more will come. The largest partitions' files stay open."""
         for partition in sorted(waiting, key=lambda name: sum(rows.nbytes for rows in waiting[name])):
-            self._append(partition, waiting[partition])
+            writer = self._writer(partition)
+            if len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            self._open[partition] = writer
+            self._append(writer, waiting[partition])
         # All but one: a partition's few rows would keep the whole batch in memory that they are a slice of.
         *others, _ = sorted(self._open.values(), key=lambda writer: writer.pending_bytes)
         for writer in others:
             writer.flush()
 
-    def finish(self, waiting: Mapping[str, Sequence[pa.Table]]) -> None:
+    def finish(self, waiting: Mapping[str, Sequence[pa.Table]], threads: int) -> None:
         """Write the last rows and close all files."""
-        for partition, parts in waiting.items():
-            self._append(partition, parts)
-            self._open.pop(partition).close()
+
+        def write(last: tuple[GroupWriter, Sequence[pa.Table]]) -> None:
+            writer, parts = last
+            if parts:
+                self._append(writer, parts)
+            writer.close()
+
+        parts_of: dict[str, Sequence[pa.Table]] = {**dict.fromkeys(self._open, ()), **waiting}
+        in_threads(write, [(self._writer(partition), parts) for partition, parts in parts_of.items()], threads)
         self._stack.close()
 
-    def _append(self, partition: str, parts: Sequence[pa.Table]) -> None:
-        writer = self._open.pop(partition, None)
-        if writer is None:
-            if len(self._open) >= _MOST_OPEN:
-                self._open.pop(next(iter(self._open))).close()
-            group = FileGroupId(partition, new_file_id())
-            writer = self._stack.enter_context(GroupWriter(self._spec, group, self._token))
-            self._writers.append(writer)
-        self._open[partition] = writer
+    def _writer(self, partition: str) -> GroupWriter:
+        """The partition's, which is no longer among those that are open."""
+        if partition in self._open:
+            return self._open.pop(partition)
+        group = FileGroupId(partition, new_file_id())
+        self._writers.append(self._stack.enter_context(GroupWriter(self._spec, group, self._token)))
+        return self._writers[-1]
+
+    def _append(self, writer: GroupWriter, parts: Sequence[pa.Table]) -> None:
         rows = pa.concat_tables(parts)
         require_one_tuple(rows, self._key_columns)
         writer.append(rows)
