@@ -148,7 +148,8 @@ def move_to_archive(
     files = _state_files(state, chosen)
     lock.check()
     if state.layout.version.layout == 2:
-        path = add_to_history(state.storage, state.config.history_folder, _history_entries(state, files))
+        entries, everywhere = _history_entries(state, files), state.config.was_upgraded
+        path = add_to_history(state.storage, state.config.history_folder, entries, everywhere=everywhere)
         lock.check()
         _remove(state.storage, files)
         return path

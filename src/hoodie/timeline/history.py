@@ -78,10 +78,13 @@ _KEEPS_PLAN: Mapping[Action, Collection[State]] = {
 }
 
 
-def add_to_history(storage: Storage, folder: str, entries: Collection[HistoryEntry]) -> str:
+def add_to_history(
+    storage: Storage, folder: str, entries: Collection[HistoryEntry], *, everywhere: bool = False
+) -> str:
     """Put instants into the history that are not there yet. The caller holds the table's lock, where there is one.
 
-    returns  the path of the file that has them; "" when the history has them all
+    everywhere  the table was upgraded: files may hold instants that their names do not cover
+    returns     the path of the file that has them; "" when the history has them all
     """
     newest = newest_manifest(storage, folder) or 0
     if newest > (history_version(storage, folder) or 0):  # it was set back, or a writer died before it changed it
@@ -89,7 +92,8 @@ def add_to_history(storage: Storage, folder: str, entries: Collection[HistoryEnt
             history_files(storage, folder, newest)
             rewrite(storage, join(folder, VERSION_FILE), str(newest).encode())
     names = history_files(storage, folder)
-    existing = _instants_in(storage, folder, names, {entry.instant.requested for entry in entries})
+    times = {entry.instant.requested for entry in entries}
+    existing = _instants_in(storage, folder, [name for name in names if everywhere or _covers(name, times)])
     missing = sorted(
         (entry for entry in entries if (entry.instant.requested, entry.instant.action.value) not in existing),
         key=lambda entry: entry.instant.requested,
@@ -122,13 +126,15 @@ def history_rows(storage: Storage, folder: str, batch: int) -> Iterator[list[dic
             yield rows.to_pylist()
 
 
-def _instants_in(storage: Storage, folder: str, names: Collection[str], times: Collection[str]) -> set[tuple[str, str]]:
-    """Which of the instants of some times the history has: with the action that it says."""
+def _covers(name: str, times: Collection[str]) -> bool:
+    oldest, newest = history_span(name)
+    return any(oldest <= time <= newest for time in times)
+
+
+def _instants_in(storage: Storage, folder: str, names: Collection[str]) -> set[tuple[str, str]]:
+    """The instants that some files of the history have: with the action that these say."""
     instants: set[tuple[str, str]] = set()
     for name in names:
-        oldest, newest = history_span(name)
-        if not any(oldest <= time <= newest for time in times):
-            continue
         rows = read_history(storage, join(folder, name), ["instantTime", "action"])
         instants.update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     return instants

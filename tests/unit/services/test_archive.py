@@ -42,6 +42,8 @@ from hoodie.timeline.archive import (
     read_archive_file,
     replaced_in_archive,
 )
+from hoodie.timeline.completions import history_files
+from hoodie.timeline.history import history_rows
 from hoodie.timeline.timeline import LAYOUT_1, Timeline
 from hoodie.timeline.transition import create_requested
 from support.nightly import WAYS_TO_DIE, each_call
@@ -599,3 +601,22 @@ def test_names_of_the_history_do_not_count_on_a_table_that_was_upgraded(name: st
     assert replaced_in_archive(storage, config, [group], "15") == {group}
     assert [clean.start for clean in archived_cleans(storage, config, "55")] == ["60"]
     assert newest_archived(storage, config, "70") == "50"
+
+
+def test_what_an_archiver_that_died_put_into_the_history_is_not_put_there_twice_on_an_upgraded_table() -> None:
+    """It counts, too, where the names of the history's files do not cover it, as those that Hudi gives do not."""
+    storage, folder = MemoryStorage(), ".hoodie/timeline/history"
+    updated(made(storage, OFF, {"hoodie.write.table.version": "9"}), 8)
+    update_properties(storage, {"hoodie.table.initial.version": "6"})
+    before = storage.copy()
+    archive(storage, Settings.of(SHORT))
+    (name,) = history_files(storage, folder)
+    before.write(f"{folder}/10_20_0.parquet", storage.read(f"{folder}/{name}"))
+    before.write(
+        f"{folder}/manifest_1", storage.read(f"{folder}/manifest_1").replace(name.encode(), b"10_20_0.parquet")
+    )
+    before.write(f"{folder}/_version_", b"1")
+    updated(ArrowTable(before, {**WRITES, **OFF}), 1)
+    archive(before, Settings.of(SHORT))
+    times = [row["instantTime"] for rows in history_rows(before, folder, 10) for row in rows]
+    assert len(times) == len({*times}) > 5
