@@ -50,6 +50,8 @@ _MODE_OF_PAYLOAD = {_DEFAULT: _EVENT_TIME, f"{_MODEL}EventTimeAvroPayload": _EVE
 
 _DELETES = (f"{MERGE_PROPERTY}hoodie.payload.delete.field", f"{MERGE_PROPERTY}hoodie.payload.delete.marker")
 _UNAVAILABLE = f"{MERGE_PROPERTY}hoodie.write.partial.update.unavailable.value"
+#: How MySQL's changes are ordered: in version 9 by the two columns that the one is made of.
+_BINLOG, _BINLOG_PARTS = "_event_seq", "_event_bin_file,_event_pos"
 _CHANGE_TYPE = dict(zip(_DELETES, ("_change_operation_type", "d"), strict=True))
 #: What version 9 has in place of the payload classes of old releases, the mode aside.
 _OLD_PAYLOADS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -70,7 +72,7 @@ _OLD_PAYLOADS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     f"{_MODEL}debezium.MySqlDebeziumAvroPayload": (
         _EVENT_TIME,
-        {**_CHANGE_TYPE, ORDERING: "_event_bin_file,_event_pos"},
+        {**_CHANGE_TYPE, ORDERING: _BINLOG_PARTS},
     ),
 }
 
@@ -165,8 +167,8 @@ def as_version_6(properties: Mapping[str, str]) -> dict[str, str]:
         payload = properties.get(PAYLOAD) or properties.get(LEGACY_PAYLOAD) or ""
         by_mode = PAYLOAD_OF_MODE.get(properties[MODE], "")
         comparable[PAYLOAD] = payload_name(payload) if payload else by_mode or _DEFAULT
-    if ORDERING in properties:
-        comparable[PRECOMBINE] = properties[ORDERING]
+    if ordering := _ordering(properties):
+        comparable[PRECOMBINE] = _BINLOG if ordering == _BINLOG_PARTS else ordering
     if KEYGEN_CLASS not in properties and KEYGEN_TYPE in properties:
         comparable[KEYGEN_CLASS] = properties[KEYGEN_TYPE]
     if _PARTITIONS in properties:
@@ -221,7 +223,7 @@ def downgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str
     new_properties["hoodie.timeline.layout.version"] = str(version.layout)
     ordering = [part.strip() for part in _ordering(properties).split(",")]
     if payload == f"{_MODEL}debezium.MySqlDebeziumAvroPayload":
-        ordering = ["_event_seq"]  # of which the two columns of version 9 are the parts
+        ordering = [_BINLOG]
     if len(ordering) > 1 and not version.orders_by_several:
         raise UnsupportedTable(
             f"{name}: rows are ordered by {', '.join(ordering)}, and a table of version {version.number} has one "

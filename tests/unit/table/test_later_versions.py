@@ -15,6 +15,7 @@ from hoodie.config.table import from_properties, require_writable
 from hoodie.errors import InvalidOption, SettingsMissing, TableMismatch, UnsupportedTable
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.table_version import VERSIONS, WRITTEN
+from hoodie.storage.local import LocalStorage
 from hoodie.table.create import create, table_properties, with_write_options
 from hoodie.table.state import load_state
 from hoodie.table.version_properties import as_version_6, merge_properties, upgraded
@@ -137,6 +138,25 @@ def test_options_that_say_the_same_in_words_of_version_6_fit_the_table(version: 
     create(storage, check_options({**TRIPS, "hoodie.write.table.version": version}))
     create(storage, check_options({**TRIPS, **named}))
     with_write_options(load_state(storage), check_options({**TRIPS, **named}))
+
+
+@pytest.mark.parametrize("ordering", ["_event_seq", "_event_bin_file,_event_pos"])
+def test_a_job_of_debezium_for_mysql_orders_a_table_of_version_9_by_the_position_or_its_parts(
+    ordering: str, tmp_path: Path
+) -> None:
+    """As in versions 6 and 8 a job names `_event_seq`, and the table has the two columns that it is made of."""
+    options = {
+        **{"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"},
+        **{"hoodie.datasource.write.precombine.field": ordering, "hoodie.write.table.version": "9"},
+        "hoodie.datasource.write.payload.class": f"{_MODEL}.debezium.MySqlDebeziumAvroPayload",
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    for position in (9, 11, 10):
+        row = {"id": "a", "_event_bin_file": "mysql-bin.000007", "_event_pos": position}
+        more = {"_event_seq": f"000007.{position}", "_change_operation_type": "u"}
+        hoodie.hudi.write(pa.Table.from_pylist([row | more]), str(tmp_path / "t"), options)
+    assert load_state(LocalStorage(tmp_path / "t")).config.ordering == ("_event_bin_file", "_event_pos")
+    assert hoodie.open_table(tmp_path / "t").to_arrow()["_event_pos"].to_pylist() == [11]
 
 
 def test_options_fit_a_table_of_version_6_that_hudi_1_made() -> None:
