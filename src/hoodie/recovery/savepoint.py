@@ -120,10 +120,10 @@ def make_savepoint(
 
     instant  None: the newest completed commit
     millis   the clock, since 1970
-    Raises   InstantNotFound when there is no such completed commit; InvalidInput when it is a savepoint already;
-             InvalidPlan when cleaning has removed, or is about to remove, files of it; MissingFile when others of its
-             files are missing; WriteConflict when the commit
-             was rolled back, or a cleaning planned, at the same time: then no savepoint is made
+    Raises   InstantNotFound when there is no such completed commit; InvalidInput when it is a savepoint already, or on
+             text that is no Unicode; InvalidPlan when cleaning has removed, or is about to remove, files of it;
+             MissingFile when others of its files are missing; WriteConflict when the commit was rolled back, or a
+             cleaning planned, at the same time: then no savepoint is made
     """
     with settings.writers.lock_on(storage):
         state = writable_state(storage, settings, places_keys=False, refuse=partial(_keepable, instant))
@@ -147,11 +147,11 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
     storage = state.storage
     commit, view = _keepable(instant, state)
     files = _names(merged_slices(view, commit.requested).values())
-    metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=files)
+    content = encode_savepoint(SavepointMetadata(by=user, at=millis(), comments=comment, files=files))
     begun = Instant(commit.requested, Action.SAVEPOINT, State.INFLIGHT)
     with suppress(WriteConflict):  # of an interrupted call, or a concurrent one: the process that completes it wins
         to_inflight(storage, begun, layout=state.layout)
-    completed = complete(storage, begun, encode_savepoint(metadata), layout=state.layout)
+    completed = complete(storage, begun, content, layout=state.layout)
     _require_kept(storage, commit, view)
     _log.info("%s: savepoint made at %s", state.config.name, commit.requested)
     return _read(storage, completed, state.layout.path(completed))

@@ -53,6 +53,15 @@ def clean_all_but(storage: MemoryStorage, kept: frozenset[str]) -> None:
         storage.delete(path)
 
 
+@pytest.mark.parametrize("texts", [{"comment": "caf\udce9"}, {"user": "\ud800"}])
+def test_a_savepoint_whose_texts_are_no_unicode_is_refused_before_anything_is_written(texts: dict[str, str]):
+    storage = table(COW)
+    files = storage.snapshot()
+    with pytest.raises(InvalidInput, match="no Unicode text"):
+        make_savepoint(storage, Settings.of({}), **texts)
+    assert storage.snapshot() == files
+
+
 @pytest.mark.parametrize("options", [COW, MOR], ids=["cow", "mor"])
 def test_a_table_reads_as_of_a_savepoint_after_all_else_is_cleaned(options):
     storage = table(options)

@@ -12,7 +12,7 @@ from typing import Any
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from hoodie.errors import CorruptFile
+from hoodie.errors import CorruptFile, InvalidInput
 
 _MAGIC = b"Obj\x01"
 #: What decoding bytes that are not Avro can raise; fastavro has no error class of its own for it.
@@ -42,11 +42,14 @@ def is_container(data: bytes) -> bool:
 def write_one(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
     """A container of one record without compression; its header holds the schema and nothing else, as Hudi's.
 
-    Equal records give equal bytes.
+    Equal records give equal bytes. Raises InvalidInput on text that has no bytes in UTF-8
     """
     text = json.dumps(schema, separators=(",", ":")).encode()
     body = io.BytesIO()
-    fastavro.schemaless_writer(body, parsed_schema(text), record, strict=True)
+    try:
+        fastavro.schemaless_writer(body, parsed_schema(text), record, strict=True)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{error.object!r} is no Unicode text, and a file of the table would hold it") from None
     content = body.getvalue()
     sync = hashlib.md5(text + content, usedforsecurity=False).digest()
     key = b"avro.schema"
