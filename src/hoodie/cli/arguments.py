@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,16 @@ class TablePath(_ParamType):
         return [CompletionItem(incomplete, type="dir")]
 
 
+class Seconds(click.FloatRange):
+    """A span of time, which NaN is not."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
+
+
 class _Moment(_ParamType):
     """A point in time, as every read takes it."""
 
@@ -121,6 +132,8 @@ class _Moment(_ParamType):
 PAIR, TABLE, TIME = KeyValue(), TablePath(), _Moment()
 #: How many to show; no table has more.
 COUNT = click.IntRange(0, 2**62)
+#: Seconds; threads cannot wait for longer than some 292 years.
+LONGEST_WAIT = 1_000_000_000
 
 
 def cli_option(*names: str, example: str, **more: Any) -> Decorator:
@@ -182,7 +195,7 @@ DRY_RUN = flag("--dry-run", "Say what would be done, or go; nothing is changed."
 _YES = flag("--yes", "Do not ask. Without a terminal nothing that cannot be undone is done without it.")
 GRACE = cli_option(
     "--grace",
-    type=click.FloatRange(0),
+    type=Seconds(0),
     default=3600.0,
     metavar="SECONDS",
     example="--grace 600",

@@ -8,7 +8,19 @@ from typing import Any
 
 import click
 
-from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, SORT, WHERE, cli_option, command, flag
+from hoodie.cli.arguments import (
+    CONF,
+    DRY_RUN,
+    INSTANT,
+    LONGEST_WAIT,
+    PAIR,
+    SORT,
+    WHERE,
+    Seconds,
+    cli_option,
+    command,
+    flag,
+)
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.compactor_plans import PlanLine, Plans
 from hoodie.cli.fleet.lines import Lines, Selection
@@ -79,7 +91,7 @@ def compaction_command() -> None:
     flag("--watch", "Go on, and look for new plans, until a signal.", example="--watch --interval 30"),
     cli_option(
         "--interval",
-        type=click.FloatRange(0, min_open=True),
+        type=Seconds(0, LONGEST_WAIT, min_open=True),
         default=10.0,
         metavar="S",
         example="--interval 30",

@@ -88,7 +88,7 @@ def examine(
     Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read; InvalidInput on
              another engine
     """
-    if engine and engine not in ENGINES:
+    if engine and engine not in tuple(ENGINES):
         raise InvalidInput(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
     properties, findings = read_settings(storage)
     if properties is None:
@@ -132,7 +132,7 @@ def examine(
         tree=tree,
         files=files,
         now=time.time_ns() // 1_000_000 if now is None else now,
-        grace=int(grace * 1000),
+        grace=grace * 1000,
     )
     contents, broken = read_contents(scene)
     findings += broken

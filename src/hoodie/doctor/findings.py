@@ -198,7 +198,7 @@ class Scene:
     tree: Mapping[str, Sequence[Entry]]
     files: Sequence[BaseFile | LogFile]
     now: int
-    grace: int
+    grace: float
 
     def is_settled(self, mtime: int) -> bool:
         """Whether something is too old to be the work of a live process. mtime 0: the storage has no times."""

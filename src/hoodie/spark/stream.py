@@ -52,7 +52,7 @@ def stream_writer(storage: Storage, name: str, operation: str, options: Options)
     if not name:
         raise InvalidInput("the stream needs a name: by it and the batch's number the table knows what it has")
     operations = {word.value: word for word in _OPERATIONS}
-    if operation not in operations:
+    if operation not in tuple(operations):
         raise InvalidInput(f"operation {operation!r}: a stream can {', '.join(operations)}")
     refuse_dropping(operations[operation], Settings.read(options))
     return StreamWriter(storage, operations[operation], options, name)

@@ -67,6 +67,19 @@ def test_true_of_numpy_is_a_flag_and_meta_may_be_none(table: HoodieTable[Rows]):
         (lambda table: table.check(grace="1"), "grace='1': expected a number of seconds"),
         (lambda table: table.repair(grace=None), "grace=None: expected a number of seconds"),
         (lambda table: table.check(grace=-1), "expected a number of seconds"),
+        (lambda table: table.check(engine=["trino"]), r"engine \['trino'\]: expected one of"),
+        (lambda table: table.stream_upsert("s", operation=["upsert"]), r"operation \['upsert'\]: a stream can"),
+        (
+            lambda table: table.snapshot().to_duckdb("trips.db"),
+            "connection='trips.db': expected a connection of DuckDB",
+        ),
+        (
+            lambda table: table.schedule_compaction(
+                {"a": "\udcff"}, options={"hoodie.compact.inline.max.delta.commits": 1}
+            ),
+            "no Unicode text",
+        ),
+        (lambda table: table.savepoint(comment="\udcff"), "no Unicode text"),
         (lambda table: table.lock(1), "1 is not a valid lock name"),
         (lambda table: table.lock("a/b"), "'a/b' is not a valid lock name"),
         (lambda table: table.savepoint(comment=None), "comment=None"),
@@ -141,6 +154,7 @@ def test_names_that_are_none_make_no_table(tmp_path: Path, arguments: dict[str, 
 
 def test_a_span_and_a_day_of_numpy_are_taken(table: HoodieTable[Rows]):
     assert table.check(grace=dt.timedelta(hours=1)) == table.check(grace=np.float64(3600)) == ()
+    assert table.check(grace=float("inf")) == table.repair(grace=float("inf")) == ()
     assert table.changes(np.datetime64("2020-01-01")).count() == 2
 
 

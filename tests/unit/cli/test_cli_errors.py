@@ -88,6 +88,12 @@ def test_wrong_usage_has_status_2_and_touches_nothing(words: list[str], hoodie: 
         ["rollback", "a", "--instant", "yesterday", "--yes"],
         ["compaction", "validate", "a", "--instant", "x"],
         ["doctor", "a", "--grace", "-1"],
+        ["doctor", "a", "--grace", "nan"],
+        ["serve", "a", "--every", "nan", "--port", "0"],
+        ["serve", "a", "--every", "inf", "--port", "0"],
+        ["compaction", "run", "a", "--interval", "nan", "--engine", "local"],
+        ["compaction", "run", "a", "--interval", "inf", "--engine", "local"],
+        ["savepoint", "create", "a", "--comment", "caf\udce9"],
     ],
     ids=" ".join,
 )

@@ -180,4 +180,6 @@ class Rows:
             import duckdb
         except ModuleNotFoundError as missing:
             raise MissingPackage("duckdb", "duckdb", "to_duckdb") from missing
+        if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
+            raise InvalidInput(f"connection={connection!r}: expected a connection of DuckDB")
         return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())

@@ -5,7 +5,7 @@ from dataclasses import replace
 import click
 
 from hoodie.cli import secrets
-from hoodie.cli.arguments import GRACE, cli_option, command
+from hoodie.cli.arguments import GRACE, LONGEST_WAIT, Seconds, cli_option, command
 from hoodie.cli.calls import Call
 from hoodie.cli.output_file import output_file
 
@@ -70,7 +70,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     ),
     cli_option(
         "--every",
-        type=click.FloatRange(1),
+        type=Seconds(1, LONGEST_WAIT),
         default=30.0,
         metavar="SECONDS",
         example="--every 10",
