@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from hoodie.errors import MissingPackage
 from hoodie.metrics.exporter import Exporter
 from hoodie.metrics.measures import METRICS, Measure, Metric, MetricKind
 
@@ -13,10 +14,13 @@ def export(meter_provider: Any = None) -> Exporter:
     """Record all commits of this process from now on.
 
     meter_provider  of the OpenTelemetry SDK; None: the one that is set for the process
-    Raises          ImportError without opentelemetry-api
+    Raises          MissingPackage without opentelemetry-api
     Names have dots where those of Prometheus have the first underscore: `hoodie.commits`, `hoodie.table.log_bytes`.
     """
-    from opentelemetry import metrics
+    try:
+        from opentelemetry import metrics
+    except ModuleNotFoundError as missing:
+        raise MissingPackage("opentelemetry-api", "opentelemetry", "hoodie.metrics.otel") from missing
 
     meter = metrics.get_meter("hoodie", meter_provider=meter_provider)
     instruments = {metric: _instrument(meter, metric) for metric in METRICS}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.metrics.exporter import Exporter
 from hoodie.metrics.measures import METRICS, Measure, Metric, MetricKind
 
@@ -18,9 +18,12 @@ def export(registry: Any = None) -> Exporter:
 
     registry  None: `prometheus_client.REGISTRY`, which `start_http_server`, `push_to_gateway`, `write_to_textfile` and
               `generate_latest` take
-    Raises    InvalidInput when the registry has the metrics already; ImportError without prometheus_client
+    Raises    InvalidInput when the registry has the metrics already; MissingPackage without prometheus_client
     """
-    import prometheus_client
+    try:
+        import prometheus_client
+    except ModuleNotFoundError as missing:
+        raise MissingPackage("prometheus-client", "prometheus", "hoodie.metrics.prometheus") from missing
 
     registry = prometheus_client.REGISTRY if registry is None else registry
     try:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import hoodie
-from hoodie.errors import AccessDenied, InstantNotFound, InvalidInput, PlanInUse, SchemaMismatch, UnsupportedTable
+from hoodie.errors import (
+    AccessDenied,
+    InstantNotFound,
+    InvalidInput,
+    MissingPackage,
+    PlanInUse,
+    SchemaMismatch,
+    UnsupportedTable,
+)
 from hoodie.metrics import otel, prometheus
 from hoodie.metrics.measures import METRICS, MetricKind
 from hoodie.services.compaction.run import compact
@@ -80,6 +89,17 @@ def test_two_exporters_to_one_registry_are_refused() -> None:
     registry = prometheus_client.CollectorRegistry()
     with prometheus.export(registry), pytest.raises(InvalidInput, match="already"):
         prometheus.export(registry)
+
+
+@pytest.mark.parametrize(
+    ("package", "export"), [("prometheus_client", prometheus.export), ("opentelemetry", otel.export)]
+)
+def test_an_exporter_without_its_package_names_the_extra(
+    package: str, export: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingPackage, match=r"pip install 'hoodie\[(prometheus|opentelemetry)\]'"):
+        export()
 
 
 def test_open_telemetry_is_told_the_same() -> None:
