@@ -8,6 +8,7 @@ import threading
 from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
 from hoodie.errors import InvalidInput
 from hoodie.storage.protocol import (
@@ -121,7 +122,7 @@ class LocalStorage(Storage):
             stat = os.stat(self._at(check_file(path)))
         except _GONE:
             return False
-        return not _is_folder(stat)
+        return S_ISREG(stat.st_mode)
 
     def create_new(self, path: str, data: bytes) -> None:
         self._create(path, data)
@@ -214,12 +215,10 @@ def _entry(parent: str, name: str) -> Entry | None:
         stat = os.stat(f"{parent}/{name}")
     except FileNotFoundError:  # deleted since it was listed, or a link to nothing
         return None
-    folder = _is_folder(stat)
-    return Entry(name, 0 if folder else stat.st_size, 0 if folder else stat.st_mtime_ns // 1_000_000, folder)
-
-
-def _is_folder(stat: os.stat_result) -> bool:
-    return stat.st_mode & 0o170000 == 0o040000
+    if S_ISREG(stat.st_mode):
+        return Entry(name, stat.st_size, stat.st_mtime_ns // 1_000_000, False)
+    # A pipe, a socket or a device is no file: in place of one it would let its reader wait for ever.
+    return Entry(name, 0, 0, True) if S_ISDIR(stat.st_mode) else None
 
 
 def _remove_folder(full: str) -> None:

@@ -1,9 +1,11 @@
 import errno
 import os
 
+import pyarrow as pa
 import pytest
 
-from hoodie.errors import StorageFull
+import hoodie
+from hoodie.errors import MissingFile, StorageFull
 from hoodie.storage import LocalStorage, is_temporary, local
 from hoodie.storage.faults import fault_of
 
@@ -196,3 +198,15 @@ def test_hadoops_checksum_of_an_earlier_file_goes_however_the_name_is_written_an
         assert "crc" not in str(storage.list("a"))
     storage.write("a/file", b"")
     assert not storage.delete("a/file/below")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_in_place_of_a_data_file_is_a_missing_file_and_no_wait(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", name="t", record_key="id")
+    table.upsert(pa.table({"id": ["a"], "v": [1]}))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(MissingFile, match=file.name):
+        table.snapshot().to_arrow()
+    assert not LocalStorage(tmp_path / "t").exists(file.name)
