@@ -276,7 +276,8 @@ class StorageFull(StorageFailed):
 
     advice = (
         "There is no space left, or a quota is used up. Free some and call again. What a failed write left is removed "
-        "when it is rolled back, at the latest by the next write; cleaning (HoodieTable.clean) frees old file versions."
+        "when it is rolled back, at the latest by the next write; cleaning (HoodieTable.clean) frees old file "
+        "versions. Both first write down what they delete: free a megabyte outside the table for that."
     )
 
 

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -313,3 +314,24 @@ def test_a_disk_that_fills_up_leaves_the_table_as_it_was(small_disk: tuple[Path,
     assert table.snapshot() == before
     other = ArrowTable(LocalStorage(folder))  # a reader of its own sees the same
     assert other.snapshot() == before
+
+
+def test_a_clean_of_a_full_disk_says_that_it_needs_room_and_frees_more(
+    small_disk: tuple[Path, Callable[[Path], Storage]],
+):
+    folder, storage = small_disk
+    full = storage(folder)
+    settings = Settings.of({"hoodie.clean.commits.retained": "1"})
+    table = ArrowTable.create(full, {**OPTIONS, "hoodie.clean.automatic": "false"})
+    for ts in range(1, 5):
+        table.upsert(rows("a", ts=ts))
+    before, blocks = table.snapshot(), [folder / f"other-{number}" for number in range(40)]
+    with suppress(OSError):
+        for block in blocks:
+            block.write_bytes(bytes(64 * 1024))
+    with pytest.raises(StorageFull, match="free a megabyte outside the table for that"):
+        clean(full, settings)
+    for block in blocks[:16]:
+        block.unlink()
+    assert len(clean(full, settings).paths) >= 2
+    assert table.snapshot() == before
