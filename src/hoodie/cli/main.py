@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -147,7 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Status.FINE
     except OSError as error:
         _discard_output()
-        output.complain(f"the output cannot be written: {os.strerror(error.errno) if error.errno else error}")
+        with suppress(OSError):  # the standard error may be what takes no more
+            output.complain(f"the output cannot be written: {os.strerror(error.errno) if error.errno else error}")
         return Status.FAILED
     return int(status)
 

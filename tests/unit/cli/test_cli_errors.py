@@ -312,6 +312,12 @@ def test_an_output_that_is_full_or_closed_is_one_line(lake: Path, words: str) ->
     assert (closed.returncode, closed.stderr) == (2 if "nonsense" in words else 0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk here")
+def test_an_error_that_a_full_disk_does_not_take_is_no_finding(tmp_path: Path) -> None:
+    command = f'{sys.executable} -c "{_COMMAND}" info {tmp_path / "nowhere"} 2> /dev/full'
+    assert subprocess.run(command, shell=True, check=False).returncode == 3
+
+
 @pytest.mark.parametrize(
     "words",
     [
