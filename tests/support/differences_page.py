@@ -102,7 +102,14 @@ _SEEN = (
         "1.2: incremental",
         "fails: `ClassCastException`, or `ArrayIndexOutOfBoundsException`",
         "gives the whole rows",
-        "Read changes by Hoodie; all other reads are right",
+        "Read changes by Hoodie; all other reads are right, but for the next row",
+    ),
+    (
+        "such a log in a table with a column `_hoodie_is_deleted`",
+        "1.2: snapshot",
+        "fails: `ArrayIndexOutOfBoundsException`",
+        "gives the rows",
+        "Compact it by Hoodie",
     ),
     (
         "Merge-on-Read of version 8, ordering by a bigint, a key that a log deleted and a later log brings back",
@@ -184,6 +191,14 @@ _SEEN = (
         "gives null",
         "gives the empty text",
         "Incremental reads are right",
+    ),
+    (
+        "Merge-on-Read, ordering by a text, a date or a decimal, a row with `_hoodie_is_deleted` of a lesser ordering "
+        "value than the row in a log",
+        "0.15: snapshot",
+        "takes the row away: it compares no values of these types with that of a delete",
+        "leaves the row, as with other types",
+        "Order by a number or a timestamp",
     ),
     (
         "Merge-on-Read with `AWSDmsAvroPayload` and a deleted row in a log",
