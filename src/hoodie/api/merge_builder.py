@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 Condition: TypeAlias = "str | Column | None"
-_Values = Mapping[str, Any]
 
 
 class MergeBuilder:
@@ -32,7 +31,7 @@ class MergeBuilder:
         clauses = ", ".join(f"{clause.when}: {clause.act}" for clause in self._request.clauses)
         return f"MergeBuilder({clauses or 'no clause yet'})"
 
-    def when_matched_update(self, values: _Values, *, condition: Condition = None) -> MergeBuilder:
+    def when_matched_update(self, values: Mapping[str, Any], *, condition: Condition = None) -> MergeBuilder:
         """Update the row that a source row matches: columns of the table and their new values; others stay."""
         return self._with("matched", "update", condition, values, named=True)
 
@@ -44,7 +43,7 @@ class MergeBuilder:
         """Delete the row that a source row matches."""
         return self._with("matched", "delete", condition)
 
-    def when_not_matched_insert(self, values: _Values, *, condition: Condition = None) -> MergeBuilder:
+    def when_not_matched_insert(self, values: Mapping[str, Any], *, condition: Condition = None) -> MergeBuilder:
         """Insert a row for a source row that matches none; columns that are not named are null."""
         return self._with("not matched", "insert", condition, values, named=True)
 
@@ -52,7 +51,9 @@ class MergeBuilder:
         """Insert a source row that matches none as it is; its columns that the table does not have are left out."""
         return self._with("not matched", "insert", condition)
 
-    def when_not_matched_by_source_update(self, values: _Values, *, condition: Condition = None) -> MergeBuilder:
+    def when_not_matched_by_source_update(
+        self, values: Mapping[str, Any], *, condition: Condition = None
+    ) -> MergeBuilder:
         """Update rows that no source row matches."""
         return self._with("not matched by source", "update", condition, values, named=True)
 
@@ -71,7 +72,7 @@ class MergeBuilder:
         return self._run(self._request)
 
     def _with(
-        self, when: str, act: str, condition: Condition, values: _Values | None = None, *, named: bool = False
+        self, when: str, act: str, condition: Condition, values: Mapping[str, Any] | None = None, *, named: bool = False
     ) -> MergeBuilder:
         if named and not isinstance(values, Mapping):
             every = f"when_{when.replace(' ', '_')}_{act}_all"

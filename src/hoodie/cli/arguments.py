@@ -132,7 +132,7 @@ class _Moment(_ParamType):
 PAIR, TABLE, TIME = KeyValue(), TablePath(), _Moment()
 #: How many to show; no table has more.
 COUNT = click.IntRange(0, 2**62)
-#: Seconds; threads cannot wait for longer than some 292 years.
+#: Seconds, some 31 years: threads cannot wait for longer than 292.
 LONGEST_WAIT = 1_000_000_000
 
 
