@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from threading import Barrier
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ import pytest
 import hoodie
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
+from hoodie.errors import AccessDenied
 from hoodie.model.commit import WriteStat
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
@@ -142,3 +144,28 @@ def test_a_bulk_insert_in_this_process_writes_partitions_in_several_threads():
     table = hoodie.open_table(storage=TwoAtOnce(inner))
     table.bulk_insert(pa.table({"id": [1, 2], "city": ["a", "b"]}), options={"hoodie.spark.driver.threads": 2})
     assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2]
+
+
+class ThirdFails(WrappedStorage):
+    """Refuses the third data file."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self.numbers = count(1)
+
+    def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
+        if name == "open_output" and path.endswith(".parquet") and next(self.numbers) == 3:
+            raise PermissionError(f"{path} is refused")
+        return call()
+
+
+def test_a_bulk_insert_in_threads_that_fails_at_one_file_leaves_none():
+    inner = MemoryStorage()
+    hoodie.create_table(storage=inner, record_key="id", partition_by="city")
+    table = hoodie.open_table(storage=ThirdFails(inner))
+    rows = pa.table({"id": range(40), "city": [f"c{number % 20}" for number in range(40)]})
+    with pytest.raises(AccessDenied, match="is refused"):
+        table.bulk_insert(rows, options={"hoodie.spark.driver.threads": 2})
+    assert table.count() == 0
+    assert not [path for path in inner.snapshot() if path.endswith(".parquet")]
+    assert table.bulk_insert(rows).inserted == 40
