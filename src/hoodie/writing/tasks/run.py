@@ -425,7 +425,6 @@ class _StreamWriter:
 
         parts_of: dict[str, Sequence[pa.Table]] = {**dict.fromkeys(self._open, ()), **waiting}
         in_threads(write, [(self._writer(partition), parts) for partition, parts in parts_of.items()], threads)
-        self._stack.close()
 
     def _writer(self, partition: str) -> GroupWriter:
         """The partition's, which is no longer among those that are open."""
